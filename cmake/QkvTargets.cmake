@@ -1,0 +1,56 @@
+# Settings that every target of the project shares.
+
+function(qkv_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+                                           -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough)
+  if(QKV_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()
+
+function(qkv_sanitize target)
+  if(QKV_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${QKV_SANITIZE} -fno-sanitize-recover=all
+                                             -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${QKV_SANITIZE})
+  endif()
+endfunction()
+
+# A static library of one layer. What it may know is what it links.
+function(qkv_library target)
+  add_library(${target} STATIC ${ARGN})
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  qkv_warnings(${target})
+  qkv_sanitize(${target})
+endfunction()
+
+function(qkv_program target)
+  add_executable(${target} ${ARGN})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  qkv_warnings(${target})
+  qkv_sanitize(${target})
+endfunction()
+
+# Embeds text files in a generated source: `std::string_view NAME(std::string_view file)` in namespace qkv
+# finds one by its file name, or is empty.
+function(qkv_embed target function_name)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/${function_name}.cpp)
+  set(entries "")
+  foreach(path IN LISTS ARGN)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    file(READ ${path} content)
+    get_filename_component(name ${path} NAME)
+    string(APPEND entries "  if (file == \"${name}\") return R\"qkv_embed(${content})qkv_embed\";\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${generated} @ONLY CONTENT
+"#include <string_view>
+namespace qkv {
+std::string_view @function_name@(std::string_view file);
+std::string_view @function_name@(std::string_view file) {
+@entries@  return {};
+}
+}  // namespace qkv
+")
+  target_sources(${target} PRIVATE ${generated})
+endfunction()

@@ -1,0 +1,1 @@
+#include "core/attention/head_stats.h"

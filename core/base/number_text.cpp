@@ -1,0 +1,1 @@
+#include "core/base/number_text.h"

@@ -1,0 +1,1 @@
+#include "core/base/utf8.h"

@@ -1,0 +1,75 @@
+// A picture of a computation as data: where every matrix, label and colour bar goes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/attention/forward.h"
+#include "core/figure/range.h"
+#include "core/figure/text.h"
+#include "core/session/session.h"
+
+namespace qkv {
+
+enum class FigureView { kMatrix, kHead, kHeads, kConcat };
+
+struct FigureSpec {
+  FigureView view = FigureView::kMatrix;
+  MatrixId matrix = {MatrixKind::kAttn, 0};  // for kMatrix; `matrix.head` is the head of kHead too
+  int cell_px = 32;                          // 1 … 256
+  ThemeName theme = ThemeName::kLight;
+  ViewSettings look;                         // colour maps, ranges, decimals
+  bool transparent = false;                  // no background
+};
+
+// One heat map in a figure. Lengths in pixels, (x, y) the upper left corner of cell (0, 0).
+struct FigureMatrix {
+  MatrixId id;
+  const Matrix* values = nullptr;   // of the trace; transposed on paper where `transposed`
+  const Matrix* keep = nullptr;     // where masking shows
+  bool transposed = false;
+  double x = 0, y = 0, cell_w = 0, cell_h = 0;
+  std::string colormap;
+  ColorRange range;
+  bool numbers = false;             // written in the cells
+};
+
+struct FigureText {
+  std::string text;
+  TextStyle style;
+  double x = 0, y = 0;              // upper left corner
+  double angle = 0;                 // radians
+};
+
+struct FigureBar {                  // a colour bar
+  double x = 0, y = 0, width = 0, height = 0;
+  std::string colormap;
+  ColorRange range;
+};
+
+struct FigureRect {                 // filled, `radius` rounded corners
+  double x = 0, y = 0, width = 0, height = 0, radius = 0;
+  Color color;
+};
+
+struct Figure {
+  double width = 0, height = 0;
+  ThemeName theme = ThemeName::kLight;
+  bool transparent = false;
+  int decimals = 3;
+  std::vector<FigureRect> rects;
+  std::vector<FigureMatrix> matrices;
+  std::vector<FigureText> texts;
+  std::vector<FigureBar> bars;
+};
+
+// Lays out what `spec` asks for. `trace` must outlive the figure. Errors: kBadInput where the trace has no such
+// matrix or head, or the picture would exceed kMaxFigurePx on a side (with the largest cell size that fits).
+inline constexpr double kMaxFigurePx = 30000;
+Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,
+                             const TextShaper& shaper);
+
+// {"width", "height", "matrices": [{matrix, head, rows, cols, x, y, cell_w, cell_h, range, colormap}]} of design.
+std::string layout_json(const Figure& figure);
+
+}  // namespace qkv

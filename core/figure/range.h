@@ -1,0 +1,35 @@
+// From values to colours: the two ends of a scale, and what a cell outside them is.
+#pragma once
+
+#include "core/attention/matrix.h"
+#include "core/figure/colormap.h"
+#include "core/session/view.h"
+
+namespace qkv {
+
+// The ends of a colour scale; low < high unless flat.
+struct ColorRange {
+  float low = 0, high = 1;
+  // All finite values are equal (or there is none): drawn in mid-scale, labelled with the value.
+  bool flat = false;
+  bool operator==(const ColorRange&) const = default;
+
+  // Position of `value` in 0 … 1; below 0 or above 1 where clipped; 0.5 where flat.
+  double position(float value) const;
+};
+
+// Smallest and largest finite values of the visible cells (`keep` empty = all), or count 0.
+struct FiniteExtent {
+  float low = 0, high = 0;
+  Index count = 0, nan = 0, infinite = 0;
+};
+FiniteExtent finite_extent(ConstMatrixRef values, const Matrix* keep = nullptr);
+
+// The range that `spec` asks for over several extents (a grid of heads shares one).
+ColorRange resolve_range(const RangeSpec& spec, const FiniteExtent& extent);
+FiniteExtent merge(const FiniteExtent& a, const FiniteExtent& b);
+
+enum class CellClass { kValue, kBelow, kAbove, kMasked, kNan, kPlusInf, kMinusInf };
+CellClass classify(float value, bool visible, const ColorRange& range);
+
+}  // namespace qkv

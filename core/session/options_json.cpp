@@ -1,0 +1,1 @@
+#include "core/session/options_json.h"

@@ -1,0 +1,48 @@
+// What a person edits and saves: tokens, the source of Q, K, V, the options, the view.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/attention/forward.h"
+#include "core/session/tokenizer.h"
+#include "core/session/view.h"
+
+namespace qkv {
+
+// A value: copies share their numbers (SharedMatrix), so undo steps and threads hold copies.
+// Invariant after make_/apply/read: check_session() is ok.
+struct Session {
+  std::string title;
+  std::string note;                                    // a few lines that say what to look at
+  std::vector<std::string> tokens;                     // Nq, query side
+  std::optional<std::vector<std::string>> key_tokens;  // Nk, where keys are other tokens (cross-attention)
+  TokenSplit split = TokenSplit::kWhiteSpace;
+  Problem problem;
+  ViewSettings view;
+
+  const std::vector<std::string>& keys() const { return key_tokens ? *key_tokens : tokens; }
+};
+
+// What an error message or a limit needs: the most of each kind that the window and files accept.
+inline constexpr Index kMaxTokens = 1 << 17;
+inline constexpr int kMaxHeads = 256;
+inline constexpr Index kMaxHeadSize = 1024;    // d_k, d_v
+inline constexpr Index kMaxModelSize = 65536;  // d_model, d_out
+
+// Shapes that agree among tokens and matrices, or kBadInput naming both sides and both numbers.
+Result<Shapes> check_session(const Session& session);
+
+// 貓 追 老鼠 with the numbers of the source text.
+Session worked_example();
+
+// The matrix that the person edits, or nullptr: q k v of a direct source, x and the weights and biases
+// of a projected one, wo, bo.
+const SharedMatrix* find_input(const Session& session, MatrixId id);
+SharedMatrix* find_input(Session& session, MatrixId id);
+
+// Text on the rows or columns of an axis: tokens, or 1-based numbers.
+std::vector<std::string> axis_labels(const Session& session, Axis axis, Index count);
+
+}  // namespace qkv

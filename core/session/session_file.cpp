@@ -1,0 +1,1 @@
+#include "core/session/session_file.h"

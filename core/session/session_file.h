@@ -1,0 +1,30 @@
+// The session file (.qkv.json): read with every rule checked, written so that it reads back the same.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "core/base/file.h"
+#include "core/session/session.h"
+
+namespace qkv {
+
+// Whether the bytes look like a session file (a JSON object) rather than tensors.
+bool looks_like_session(std::span<const std::byte> head);
+
+// `folder` resolves {"file": …, "name": …} tensors. Errors name the key and both numbers where shapes differ;
+// JSON errors carry line and column.
+Result<Session> parse_session(std::string_view json, const std::filesystem::path& folder);
+
+// One matrix row per line, shortest numbers that read back to the same float32, keys in a fixed order.
+// NaN and infinities, which JSON lacks, are the strings "nan", "inf", "-inf".
+std::string session_to_json(const Session& session);
+
+Result<Session> read_session(const std::filesystem::path& path);
+Status write_session(const Session& session, const std::filesystem::path& path);
+
+// Any input file by content: a session, or tensors (.npz, .npy) whose inputs are found by name.
+Result<Session> open_any(const std::filesystem::path& path);
+
+}  // namespace qkv

@@ -1,0 +1,1 @@
+#include "core/tensor_io/npz.h"
