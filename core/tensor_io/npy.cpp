@@ -1,1 +1,362 @@
 #include "core/tensor_io/npy.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+namespace qkv {
+
+static_assert(std::endian::native == std::endian::little, "array data is copied as it is stored: little endian");
+
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kMaxDimensions = 64;  // NumPy's own limit (2.0)
+
+Error error_at(std::size_t offset, std::string message) { return {ErrorCode::kBadInput, std::move(message), offset}; }
+
+// Where the header's text lies in the array's bytes.
+struct HeaderExtent {
+  std::size_t begin = 0;
+  std::size_t length = 0;
+};
+
+Result<HeaderExtent> find_header(std::span<const std::byte> bytes) {
+  const std::size_t compared = std::min(bytes.size(), kMagic.size());
+  if (as_text(bytes.first(compared)) != kMagic.substr(0, compared)) {
+    return error_at(0, "not an npy array: it does not start with \\x93NUMPY");
+  }
+  if (bytes.size() < 8) return error_at(bytes.size(), "the array ends within its magic and version");
+  const auto byte_at = [&](std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); };
+  const std::size_t major = byte_at(6);
+  const std::size_t minor = byte_at(7);
+  if (major < 1 || major > 3 || minor != 0) {
+    return error_at(6, "npy version " + std::to_string(major) + "." + std::to_string(minor) +
+                           " is unknown: versions 1.0, 2.0 and 3.0 are read");
+  }
+  const std::size_t length_bytes = major == 1 ? 2 : 4;
+  if (bytes.size() < 8 + length_bytes) return error_at(bytes.size(), "the array ends within its header's length");
+  HeaderExtent extent{8 + length_bytes, 0};
+  for (std::size_t i = 0; i < length_bytes; ++i) extent.length |= byte_at(8 + i) << (8 * i);
+  if (extent.length > kMaxNpyHeader) {
+    return error_at(8, "the header claims " + std::to_string(extent.length) + " bytes, which no array needs");
+  }
+  return extent;
+}
+
+// The product of the dimensions in *count; false on overflow. Dimensions of 0 do not hide an overflow of the
+// others: readers multiply partial shapes.
+bool multiply_shape(std::span<const std::uint64_t> shape, std::uint64_t item_bytes, std::uint64_t& count) {
+  std::uint64_t product = std::max<std::uint64_t>(item_bytes, 1);
+  count = 1;
+  for (const std::uint64_t dimension : shape) {
+    count *= dimension;
+    if (dimension != 0 && __builtin_mul_overflow(product, dimension, &product)) return false;
+  }
+  return true;
+}
+
+// Bytes of one number of a dtype such as "<f4"; 0 for text, objects, dates and structures.
+std::uint64_t plain_item_bytes(std::string_view descr) {
+  if (descr.size() < 3 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos ||
+      std::string_view("biufc").find(descr[1]) == std::string_view::npos) {
+    return 0;
+  }
+  std::uint64_t size = 0;
+  const auto [end, error] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), size);
+  return error == std::errc() && end == descr.data() + descr.size() && size <= 32 ? size : 0;
+}
+
+// Reads the dictionary of a header: the subset of Python literals that NumPy writes.
+class DictParser {
+ public:
+  // `start` is the text's offset within the array, for errors.
+  DictParser(std::string_view text, std::size_t start) : text_(text), start_(start) {}
+
+  std::optional<Error> parse(NpyHeader& header) {
+    skip_space();
+    if (!take('{')) return fail("the header is no dictionary: \"{\" is missing");
+    for (;;) {
+      skip_space();
+      if (take('}')) break;
+      if (auto error = parse_item(header)) return error;
+      skip_space();
+      if (take(',')) continue;
+      if (take('}')) break;
+      return fail("\",\" or \"}\" is missing in the header");
+    }
+    skip_space();
+    if (pos_ != text_.size()) return fail("the header goes on after its dictionary");
+    if (!seen_descr_) return fail("the header has no 'descr'");
+    if (!seen_order_) return fail("the header has no 'fortran_order'");
+    if (!seen_shape_) return fail("the header has no 'shape'");
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<Error> parse_item(NpyHeader& header) {
+    const std::size_t key_start = pos_;
+    std::string key;
+    if (!parse_string(key)) return fail("a key in quotes is missing in the header");
+    skip_space();
+    if (!take(':')) return fail("\":\" is missing after '" + key + "' in the header");
+    skip_space();
+    bool* seen = key == "descr"           ? &seen_descr_
+                 : key == "fortran_order" ? &seen_order_
+                 : key == "shape"         ? &seen_shape_
+                                          : nullptr;
+    if (seen == nullptr || *seen) {
+      pos_ = key_start;
+      return fail(seen == nullptr ? "the header has a key other than descr, fortran_order and shape"
+                                  : "the header has '" + key + "' twice");
+    }
+    *seen = true;
+    if (seen == &seen_descr_) return parse_descr(header.descr);
+    if (seen == &seen_order_) return parse_bool(header.fortran_order);
+    return parse_shape(header.shape);
+  }
+
+  // A dtype in quotes, or a list of fields, which is kept as written.
+  std::optional<Error> parse_descr(std::string& descr) {
+    if (parse_string(descr)) return std::nullopt;
+    if (!at('[')) return fail("'descr' is neither text nor a list of fields");
+    const std::size_t begin = pos_;
+    std::size_t depth = 0;
+    while (pos_ < text_.size()) {
+      const char c = text_[pos_];
+      std::string skipped;
+      if (c == '\'' || c == '"') {
+        if (!parse_string(skipped)) break;
+        continue;
+      }
+      ++pos_;
+      if (c == '[' || c == '(' || c == '{') ++depth;
+      if ((c == ']' || c == ')' || c == '}') && --depth == 0) {
+        descr = text_.substr(begin, pos_ - begin);
+        return std::nullopt;
+      }
+    }
+    return fail("the list of 'descr' does not end");
+  }
+
+  std::optional<Error> parse_bool(bool& value) {
+    for (const bool candidate : {true, false}) {
+      const std::string_view word = candidate ? "True" : "False";
+      if (text_.substr(pos_, word.size()) != word) continue;
+      pos_ += word.size();
+      value = candidate;
+      return std::nullopt;
+    }
+    return fail("'fortran_order' is neither True nor False");
+  }
+
+  std::optional<Error> parse_shape(std::vector<std::uint64_t>& shape) {
+    if (!take('(')) return fail("'shape' is no tuple");
+    bool after_comma = true;
+    for (;;) {
+      skip_space();
+      if (take(')')) break;
+      if (!after_comma) return fail("\",\" or \")\" is missing in 'shape'");
+      if (shape.size() == kMaxDimensions) return fail("'shape' has more than 64 dimensions");
+      std::uint64_t dimension = 0;
+      if (auto error = parse_dimension(dimension)) return error;
+      shape.push_back(dimension);
+      skip_space();
+      after_comma = take(',');
+    }
+    if (shape.size() == 1 && !after_comma) return fail("'shape' is a number in brackets, not a tuple");
+    return std::nullopt;
+  }
+
+  std::optional<Error> parse_dimension(std::uint64_t& dimension) {
+    if (at('-')) return fail("'shape' has a negative dimension");
+    const char* const begin = text_.data() + pos_;
+    const auto [end, code] = std::from_chars(begin, text_.data() + text_.size(), dimension);
+    if (code == std::errc::result_out_of_range) return fail("a dimension of 'shape' is beyond 64 bits");
+    if (code != std::errc()) return fail("'shape' has something other than whole numbers");
+    pos_ += static_cast<std::size_t>(end - begin);
+    take('L');  // Python 2 long
+    return std::nullopt;
+  }
+
+  // A string in either quotes; a backslash skips the character after it and both are kept.
+  bool parse_string(std::string& out) {
+    if (!at('\'') && !at('"')) return false;
+    const char quote = text_[pos_];
+    for (std::size_t i = pos_ + 1; i < text_.size(); ++i) {
+      if (text_[i] == '\\') {
+        ++i;
+      } else if (text_[i] == quote) {
+        out = text_.substr(pos_ + 1, i - pos_ - 1);
+        pos_ = i + 1;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void skip_space() {
+    while (pos_ < text_.size() && std::string_view(" \t\r\n").find(text_[pos_]) != std::string_view::npos) ++pos_;
+  }
+  bool at(char c) const { return pos_ < text_.size() && text_[pos_] == c; }
+  bool take(char c) {
+    if (!at(c)) return false;
+    ++pos_;
+    return true;
+  }
+  Error fail(std::string message) const { return error_at(start_ + pos_, std::move(message)); }
+
+  std::string_view text_;
+  std::size_t start_;
+  std::size_t pos_ = 0;
+  bool seen_descr_ = false, seen_order_ = false, seen_shape_ = false;
+};
+
+// The numbers of an array whose header was checked against `bytes`.
+template <class Stored, class Value>
+std::vector<Value> copy_values(std::span<const std::byte> bytes, const NpyHeader& header) {
+  std::vector<Value> values(static_cast<std::size_t>(header.count));
+  const std::byte* source = bytes.data() + header.data_offset;
+  if constexpr (std::is_same_v<Stored, Value>) {
+    if (!values.empty()) std::memcpy(values.data(), source, values.size() * sizeof(Value));
+  } else {
+    for (Value& value : values) {
+      Stored stored;
+      std::memcpy(&stored, source, sizeof stored);
+      source += sizeof stored;
+      value = static_cast<Value>(stored);
+    }
+  }
+  return values;
+}
+
+// float64 rounded to float32; the first finite number that float32 cannot hold is an error.
+Result<std::vector<float>> narrow_values(std::span<const std::byte> bytes, const NpyHeader& header) {
+  std::vector<float> values = copy_values<double, float>(bytes, header);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isinf(values[i])) continue;
+    const std::size_t offset = header.data_offset + i * sizeof(double);
+    double stored;
+    std::memcpy(&stored, bytes.data() + offset, sizeof stored);
+    if (!std::isinf(stored)) {
+      return error_at(offset, "number " + std::to_string(i) + " of the array is beyond float32's range");
+    }
+  }
+  return values;
+}
+
+Result<NpyHeader> parse_readable_header(std::span<const std::byte> bytes) {
+  Result<NpyHeader> header = parse_npy_header(bytes, bytes.size());
+  if (!header.ok()) return header;
+  std::string reason = unreadable_reason(header.value());
+  if (!reason.empty()) return unsupported(std::move(reason));
+  return header;
+}
+
+Bytes array_bytes(std::string_view descr, std::span<const std::uint64_t> shape, std::span<const std::byte> data) {
+  std::string head(kMagic);
+  head.append("\x01\x00\x00\x00", 4);  // version 1.0, then the header's length
+  head += "{'descr': '";
+  head += descr;
+  head += "', 'fortran_order': False, 'shape': " + shape_text(shape) + ", }";
+  head.append(63 - head.size() % 64, ' ');  // data starts at a multiple of 64
+  head += '\n';
+  const std::size_t length = head.size() - 10;
+  head[8] = static_cast<char>(length & 0xff);
+  head[9] = static_cast<char>(length >> 8);
+
+  Bytes bytes;
+  bytes.reserve(head.size() + data.size());
+  const std::span<const std::byte> head_bytes = as_bytes(head);
+  bytes.insert(bytes.end(), head_bytes.begin(), head_bytes.end());
+  bytes.insert(bytes.end(), data.begin(), data.end());
+  return bytes;
+}
+
+}  // namespace
+
+std::size_t npy_data_offset(std::span<const std::byte> first_bytes) {
+  const Result<HeaderExtent> extent = find_header(first_bytes);
+  return extent.ok() ? extent.value().begin + extent.value().length : 0;
+}
+
+Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes, std::uint64_t total_bytes) {
+  const Result<HeaderExtent> found = find_header(bytes);
+  if (!found.ok()) return found.error();
+  const auto [begin, length] = found.value();
+  if (bytes.size() - begin < length || total_bytes < begin + length) {
+    return error_at(bytes.size(), "the array ends within its header of " + std::to_string(length) + " bytes");
+  }
+  NpyHeader header;
+  DictParser parser(as_text(bytes.subspan(begin, length)), begin);
+  if (std::optional<Error> error = parser.parse(header)) return *error;
+  header.data_offset = begin + length;
+  header.item_bytes = plain_item_bytes(header.descr);
+  if (!multiply_shape(header.shape, header.item_bytes, header.count)) {
+    return error_at(begin, "the shape " + shape_text(header.shape) + " is larger than any memory");
+  }
+  if (header.item_bytes == 0) return header;
+  const std::uint64_t needed = header.count * header.item_bytes;
+  const std::uint64_t present = total_bytes - header.data_offset;
+  if (needed != present) {
+    return error_at(header.data_offset, "the shape " + shape_text(header.shape) + " of " + header.descr + " needs " +
+                                            std::to_string(needed) + " bytes of data, but " +
+                                            std::to_string(present) + " follow the header");
+  }
+  return header;
+}
+
+std::string unreadable_reason(const NpyHeader& header) {
+  const std::string& descr = header.descr;
+  if (descr.find('O') != std::string::npos && (descr[0] == '[' || descr.size() == 2)) {
+    return "pickled Python objects are never read: save the numbers with x.astype('float32')";
+  }
+  if (descr.starts_with('[')) return "structured arrays are not read: save each field by itself as float32";
+  if (descr == ">f4" || descr == ">f8") {
+    return "dtype " + descr + " (big endian) is not read: save it with x.astype('<f4')";
+  }
+  if (descr != "<f4" && descr != "<f8") return "dtype " + descr + " is not read: save it as float32";
+  if (header.fortran_order) return "Fortran order is not read: save np.ascontiguousarray(x)";
+  return {};
+}
+
+Result<Tensor> parse_npy(std::span<const std::byte> bytes) {
+  Result<NpyHeader> header = parse_readable_header(bytes);
+  if (!header.ok()) return header.error();
+  NpyHeader& h = header.value();
+  if (h.descr == "<f4") return Tensor{h.shape, copy_values<float, float>(bytes, h)};
+  Result<std::vector<float>> values = narrow_values(bytes, h);
+  if (!values.ok()) return values.error();
+  return Tensor{std::move(h.shape), std::move(values).value()};
+}
+
+Result<Tensor64> parse_npy_float64(std::span<const std::byte> bytes) {
+  Result<NpyHeader> header = parse_readable_header(bytes);
+  if (!header.ok()) return header.error();
+  const NpyHeader& h = header.value();
+  if (h.descr == "<f4") return Tensor64{h.shape, copy_values<float, double>(bytes, h)};
+  return Tensor64{h.shape, copy_values<double, double>(bytes, h)};
+}
+
+Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const float> values) {
+  return array_bytes("<f4", shape, std::as_bytes(values));
+}
+
+Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const std::uint8_t> values) {
+  return array_bytes("|u1", shape, std::as_bytes(values));
+}
+
+std::string shape_text(std::span<const std::uint64_t> shape) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+}  // namespace qkv

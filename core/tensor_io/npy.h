@@ -36,8 +36,17 @@ struct Tensor64 {
 // data's size is checked. Errors: kBadInput (magic, version, header, size), with an offset.
 Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes, std::uint64_t total_bytes);
 
+// Bytes from the start of an array to its data, read from the first 12 bytes ("magic, version, length");
+// 0 where they do not say, are fewer, or ask for a header beyond kMaxNpyHeader.
+inline constexpr std::size_t kMaxNpyHeader = std::size_t{1} << 20;
+std::size_t npy_data_offset(std::span<const std::byte> first_bytes);
+
+// Why parse_npy does not read an array with this header, with what to do; empty if it does.
+std::string unreadable_reason(const NpyHeader& header);
+
 // float32 and float64, little endian, C order; others are kUnsupported by name. Never throws, and allocates no
-// more than the bytes at hand call for.
+// more than the bytes at hand call for. parse_npy rounds float64 to float32; a finite number beyond float32's range
+// is kBadInput.
 Result<Tensor> parse_npy(std::span<const std::byte> bytes);
 Result<Tensor64> parse_npy_float64(std::span<const std::byte> bytes);
 
