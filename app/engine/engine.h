@@ -4,11 +4,18 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 
+#include "app/engine/digest.h"
 #include "core/session/session.h"
 
 namespace qkv {
+
+// A session with everything computed from it. Immutable.
+struct Computed {
+  Session session;
+  Trace trace;
+  TraceDigest digest;
+};
 
 class Engine {
  public:
@@ -18,14 +25,14 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Computes now where that costs under a couple of milliseconds, else hands it to the worker and cancels what
-  // it was doing for an older problem.
-  void request(const Problem& problem);
+  // Computes now where that costs under a couple of milliseconds, else hands the session to the worker. While the
+  // worker is busy only the newest request waits; one that has run for long is cancelled for it.
+  void request(const Session& session);
 
-  // The newest finished trace if there is one that the last call did not return.
-  std::shared_ptr<const Trace> take_result();
-  // Why the newest request has no result; cleared by the next request.
-  const std::optional<Error>& error() const;
+  // The newest finished result if there is one that the last call did not return.
+  std::shared_ptr<const Computed> take_result();
+  // Why the newest finished request has no result.
+  std::optional<Error> take_error();
   bool busy() const;  // the newest request has no result yet
   void wait();        // until it has
 

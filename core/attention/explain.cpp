@@ -1,1 +1,214 @@
 #include "core/attention/explain.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace qkv {
+namespace {
+
+using VectorD = Eigen::VectorXd;
+using RowVectorD = Eigen::RowVectorXd;
+
+const Matrix& q_of(const Trace& trace, int head) { return *trace.q[static_cast<std::size_t>(head)]; }
+const Matrix& k_of(const Trace& trace, int head) {
+  return *trace.k[static_cast<std::size_t>(kv_head_of(trace.shapes, head))];
+}
+const Matrix& v_of(const Trace& trace, int head) {
+  return *trace.v[static_cast<std::size_t>(kv_head_of(trace.shapes, head))];
+}
+
+double sum_of(const std::vector<Term>& terms) {
+  double sum = 0;
+  for (const Term& term : terms) sum += term.product();
+  return sum;
+}
+
+bool is_hidden(const Trace& trace, Index row, Index key) { return trace.keep(row, key) == 0.0f; }
+
+bool is_dead(const Trace& trace, Index row) { return (trace.keep.row(row).array() == 0.0f).all(); }
+
+MaskReason reason_at(const Trace& trace, Index row, Index key) {
+  return mask_reason(trace.problem.options, trace.shapes.nq, trace.shapes.nk, row, key);
+}
+
+// The terms of a cell of left·right.
+std::vector<Term> product_terms(const Matrix& left, Index row, const Matrix& right, Index col) {
+  std::vector<Term> terms(static_cast<std::size_t>(left.cols()));
+  for (Index k = 0; k < left.cols(); ++k) {
+    terms[static_cast<std::size_t>(k)] = {k, static_cast<double>(left(row, k)), static_cast<double>(right(k, col))};
+  }
+  return terms;
+}
+
+std::vector<Term> score_terms(const Trace& trace, int head, Index row, Index key) {
+  const Matrix &q = q_of(trace, head), &k = k_of(trace, head);
+  std::vector<Term> terms(static_cast<std::size_t>(q.cols()));
+  for (Index c = 0; c < q.cols(); ++c) {
+    terms[static_cast<std::size_t>(c)] = {c, static_cast<double>(q(row, c)), static_cast<double>(k(key, c))};
+  }
+  return terms;
+}
+
+// The float64 weights of one query.
+struct WeightRow {
+  VectorD scaled;
+  VectorD weights;
+  RowStats stats;
+};
+
+WeightRow weight_row(const Trace& trace, int head, Index row) {
+  const VectorD query = q_of(trace, head).row(row).transpose().cast<double>();
+  const auto keys = static_cast<std::size_t>(trace.shapes.nk);
+  WeightRow result;
+  result.scaled = k_of(trace, head).cast<double>() * query;
+  result.scaled *= effective_scale(trace.problem.options, trace.shapes.d_k);
+  result.weights.resize(trace.shapes.nk);
+  std::vector<std::uint8_t> keep(keys);
+  for (std::size_t j = 0; j < keys; ++j) keep[j] = is_hidden(trace, row, static_cast<Index>(j)) ? 0 : 1;
+  result.stats = softmax_row({result.scaled.data(), keys}, keep, {result.weights.data(), keys});
+  return result;
+}
+
+// weight · V for the visible keys: a hidden V takes no part, whatever it holds.
+std::vector<Term> value_terms(const Trace& trace, int head, Index row, Index col) {
+  const WeightRow weights = weight_row(trace, head, row);
+  const Matrix& v = v_of(trace, head);
+  std::vector<Term> terms;
+  terms.reserve(static_cast<std::size_t>(weights.stats.visible));
+  for (Index key = 0; key < v.rows(); ++key) {
+    if (is_hidden(trace, row, key)) continue;
+    terms.push_back({key, weights.weights(key), static_cast<double>(v(key, col))});
+  }
+  return terms;
+}
+
+// One row of a head's output, [d_v].
+RowVectorD head_output_row(const Trace& trace, int head, Index row) {
+  const WeightRow weights = weight_row(trace, head, row);
+  const Matrix& v = v_of(trace, head);
+  RowVectorD out = RowVectorD::Zero(v.cols());
+  for (Index key = 0; key < v.rows(); ++key) {
+    if (!is_hidden(trace, row, key)) out += weights.weights(key) * v.row(key).cast<double>();
+  }
+  return out;
+}
+
+void explain_projection(const Trace& trace, Explanation& cell) {
+  const auto* source = std::get_if<ProjectedSource>(&trace.problem.source);
+  if (!source) return;
+  const MatrixKind kind = cell.id.kind;
+  const SharedMatrix& w = kind == MatrixKind::kQ ? source->wq : kind == MatrixKind::kK ? source->wk : source->wv;
+  const auto& bias = kind == MatrixKind::kQ ? source->bq : kind == MatrixKind::kK ? source->bk : source->bv;
+  const Index width = kind == MatrixKind::kV ? trace.shapes.d_v : trace.shapes.d_k;
+  const Index column = cell.id.head * width + cell.col;
+  cell.terms = product_terms(*source->x, cell.row, *w, column);
+  cell.value = sum_of(cell.terms);
+  if (!bias) return;
+  cell.bias = static_cast<double>(bias->get()(0, column));
+  cell.value += *cell.bias;
+}
+
+void explain_score(const Trace& trace, Explanation& cell) {
+  std::vector<Term> terms = score_terms(trace, cell.id.head, cell.row, cell.col);
+  const double scores = sum_of(terms);
+  if (cell.id.kind == MatrixKind::kScores) {
+    cell.terms = std::move(terms);
+    cell.value = scores;
+    return;
+  }
+  cell.scores = scores;
+  cell.scale = effective_scale(trace.problem.options, trace.shapes.d_k);
+  cell.value = cell.scores * cell.scale;
+}
+
+void explain_weight(const Trace& trace, Explanation& cell) {
+  cell.softmax = explain_softmax_row(trace, cell.id.head, cell.row, &cell.maximum, &cell.denominator);
+  cell.value = cell.softmax[static_cast<std::size_t>(cell.col)].weight;
+}
+
+void explain_head_output(const Trace& trace, int head, Index column, Explanation& cell) {
+  cell.head = head;
+  cell.column = column;
+  cell.terms = value_terms(trace, head, cell.row, column);
+  cell.value = sum_of(cell.terms);
+}
+
+void explain_output(const Trace& trace, Explanation& cell) {
+  const Matrix& wo = **trace.problem.wo;
+  const Index d_v = trace.shapes.d_v;
+  cell.value = 0;
+  for (int head = 0; head < trace.shapes.heads; ++head) {
+    const VectorD column = wo.block(head * d_v, cell.col, d_v, 1).cast<double>();
+    cell.parts.push_back({head, head_output_row(trace, head, cell.row).dot(column)});
+    cell.value += cell.parts.back().value;
+  }
+  if (!trace.problem.bo) return;
+  cell.bias = static_cast<double>(trace.problem.bo->get()(0, cell.col));
+  cell.value += *cell.bias;
+}
+
+}  // namespace
+
+std::vector<SoftmaxTerm> explain_softmax_row(const Trace& trace, int head, Index row, double* maximum,
+                                             double* denominator) {
+  const Shapes& shapes = trace.shapes;
+  if (head < 0 || head >= shapes.heads || row < 0 || row >= shapes.nq) return {};
+  const WeightRow weights = weight_row(trace, head, row);
+  if (maximum) *maximum = weights.stats.max;
+  if (denominator) *denominator = weights.stats.denominator;
+  std::vector<SoftmaxTerm> terms(static_cast<std::size_t>(shapes.nk));
+  for (Index key = 0; key < shapes.nk; ++key) {
+    SoftmaxTerm& term = terms[static_cast<std::size_t>(key)];
+    term = {.key = key, .scaled = weights.scaled(key), .mask = reason_at(trace, row, key)};
+    if (term.mask != MaskReason::kVisible) continue;
+    term.exponential = std::exp(term.scaled - weights.stats.max);
+    term.weight = weights.weights(key);
+  }
+  return terms;
+}
+
+std::optional<Explanation> explain(const Trace& trace, MatrixId id, Index row, Index col) {
+  const Matrix* matrix = trace.find(id);
+  if (!matrix || row < 0 || row >= matrix->rows() || col < 0 || col >= matrix->cols()) return std::nullopt;
+  Explanation cell;
+  cell.id = id;
+  cell.row = row;
+  cell.col = col;
+  cell.stored = (*matrix)(row, col);
+  cell.value = static_cast<double>(cell.stored);
+  const bool has_keys = row_axis(id.kind) == Axis::kQueries && col_axis(id.kind) == Axis::kKeys;
+  if (has_keys) cell.mask = reason_at(trace, row, col);
+  switch (id.kind) {
+    case MatrixKind::kQ:
+    case MatrixKind::kK:
+    case MatrixKind::kV:
+      explain_projection(trace, cell);
+      return cell;
+    case MatrixKind::kScores:
+    case MatrixKind::kScaled:
+      explain_score(trace, cell);
+      break;
+    case MatrixKind::kAttn:
+      explain_weight(trace, cell);
+      break;
+    case MatrixKind::kHeadsOut:
+      explain_head_output(trace, id.head, col, cell);
+      break;
+    case MatrixKind::kConcat: {
+      const Index d_v = trace.shapes.d_v;
+      explain_head_output(trace, static_cast<int>(col / d_v), col % d_v, cell);
+      break;
+    }
+    case MatrixKind::kOut:
+      explain_output(trace, cell);
+      break;
+    case MatrixKind::kKeep:
+      break;
+    default:
+      return cell;
+  }
+  cell.dead_row = is_dead(trace, row);
+  return cell;
+}
+
+}  // namespace qkv

@@ -35,7 +35,7 @@ struct HeadPart {
 // Which members are filled depends on the kind:
 //   q k v (projected)  terms, bias         scores     terms
 //   scaled             scores, scale       attn       softmax, maximum, denominator, mask
-//   heads_out          terms               concat     head, column, terms of the heads_out cell
+//   heads_out          terms (visible)     concat     head, column, terms of the heads_out cell
 //   out                parts, bias         inputs     nothing but the value
 struct Explanation {
   MatrixId id;

@@ -30,7 +30,7 @@ struct Trace {
   Matrix keep;                        // [Nq, Nk], 1 = visible (float for the heat maps)
   std::vector<HeadTrace> heads;       // H
   Matrix concat;                      // [Nq, H·d_v]
-  std::optional<Matrix> out;          // [Nq, d_out], where there is a W^O
+  std::optional<Matrix> out;          // [Nq, d_out] from the float64 concat, where there is a W^O
   double seconds = 0;                 // wall time of the pass
 
   // The matrix, or nullptr where this computation has none (W^O absent, X of a direct source, head out of range).
@@ -40,7 +40,9 @@ struct Trace {
 // Set from another thread to make a running pass return kCancelled.
 using StopFlag = std::atomic<bool>;
 
-// Computes every head. Errors: as check_shapes; kCancelled when `stop` became true.
+// Computes every head from the float32 Q, K and V that the trace shows; from there on nothing is rounded before it
+// is stored. Errors: as check_shapes; kCancelled when `stop` became true; kUnsupported
+// when memory runs out.
 Result<Trace> forward(const Problem& problem, const StopFlag* stop = nullptr);
 
 // Q, K, V of a projected source in the layout of a direct one.

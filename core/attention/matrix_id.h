@@ -10,7 +10,7 @@ namespace qkv {
 enum class MatrixKind {
   kX, kWq, kWk, kWv, kBq, kBk, kBv,                    // projected source
   kQ, kK, kV,                                          // per head
-  kScores, kScaled, kKeep, kAttn, kHeadsOut,           // per query head
+  kScores, kScaled, kKeep, kAttn, kHeadsOut,           // per query head; kKeep is one for all of them
   kConcat, kWo, kBo, kOut,                             // once
 };
 inline constexpr std::array kAllMatrixKinds = {
@@ -36,7 +36,7 @@ std::string_view symbol(MatrixKind kind);
 std::string_view long_name(MatrixKind kind);
 
 bool is_per_head(MatrixKind kind);
-// Weights lie in [0, 1] and take the sequential colours; every other matrix is signed.
+// Weights (and the mask) lie in [0, 1] and take the sequential colours; every other matrix is signed.
 bool is_weights(MatrixKind kind);
 
 // What the rows or columns of a matrix stand for.

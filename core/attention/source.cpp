@@ -1,1 +1,161 @@
 #include "core/attention/source.h"
+
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+
+namespace qkv {
+namespace {
+
+// What is wrong, if anything is.
+using Objection = std::optional<Error>;
+
+std::string text_of(Index number) { return std::to_string(number); }
+std::string size_of(const SharedMatrix& m) { return text_of(m.rows()) + "×" + text_of(m.cols()); }
+std::string counted(Index number, const std::string& noun) {
+  return text_of(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+Objection check_not_empty(const std::string& name, const SharedMatrix& m) {
+  if (m.rows() >= 1 && m.cols() >= 1) return std::nullopt;
+  return bad_input(name + " is " + size_of(m) + ": it needs at least one row and one column");
+}
+
+// Both counts are positive.
+Objection check_head_counts(Index heads, Index kv_heads) {
+  constexpr Index kMost = std::numeric_limits<int>::max();
+  if (heads > kMost || kv_heads > kMost) return bad_input("too many heads: at most " + text_of(kMost));
+  if (heads % kv_heads == 0) return std::nullopt;
+  return bad_input("q has " + counted(heads, "head") + " but k and v have " + text_of(kv_heads) +
+                   ": the heads of q must be a multiple of the heads of k and v");
+}
+
+// Every head of `name` has cells and the shape of its head 0.
+Objection check_heads_alike(const std::string& name, const std::vector<SharedMatrix>& heads) {
+  if (heads.empty()) return bad_input(name + " has 0 heads: it needs at least one");
+  if (auto problem = check_not_empty(name, heads[0])) return problem;
+  for (std::size_t h = 1; h < heads.size(); ++h) {
+    if (heads[h].rows() == heads[0].rows() && heads[h].cols() == heads[0].cols()) continue;
+    return bad_input(name + "[" + std::to_string(h) + "] is " + size_of(heads[h]) + " but " + name + "[0] is " +
+                     size_of(heads[0]) + ": every head of " + name + " needs the same shape");
+  }
+  return std::nullopt;
+}
+
+Objection check_direct(const DirectSource& source, Shapes& shapes) {
+  const auto& [q, k, v] = source;
+  if (auto problem = check_heads_alike("q", q)) return problem;
+  if (auto problem = check_heads_alike("k", k)) return problem;
+  if (auto problem = check_heads_alike("v", v)) return problem;
+  if (v.size() != k.size()) {
+    return bad_input("v has " + counted(static_cast<Index>(v.size()), "head") + " but k has " +
+                     std::to_string(k.size()) + ": both need the same number of heads");
+  }
+  if (auto problem = check_head_counts(static_cast<Index>(q.size()), static_cast<Index>(k.size()))) return problem;
+  if (k[0].cols() != q[0].cols()) {
+    return bad_input("k has " + counted(k[0].cols(), "column") + " but q has " + text_of(q[0].cols()) +
+                     ": both need d_k");
+  }
+  if (v[0].rows() != k[0].rows()) {
+    return bad_input("v has " + counted(v[0].rows(), "row") + " but k has " + text_of(k[0].rows()) +
+                     ": both need one row for each key");
+  }
+  shapes = {.nq = q[0].rows(),
+            .nk = k[0].rows(),
+            .heads = static_cast<int>(q.size()),
+            .kv_heads = static_cast<int>(k.size()),
+            .d_k = q[0].cols(),
+            .d_v = v[0].cols()};
+  return std::nullopt;
+}
+
+Objection check_weights(const std::string& name, const SharedMatrix& w, const SharedMatrix& x, int heads,
+                        const std::string& heads_name) {
+  if (auto problem = check_not_empty(name, w)) return problem;
+  if (w.rows() != x.cols()) {
+    return bad_input(name + " has " + counted(w.rows(), "row") + " but x has " + counted(x.cols(), "column") +
+                     ": both need d_model");
+  }
+  if (w.cols() % heads == 0) return std::nullopt;
+  return bad_input(name + " has " + counted(w.cols(), "column") + " but " + heads_name + " is " +
+                   std::to_string(heads) + ": the columns must be a multiple of " + heads_name);
+}
+
+Objection check_bias(const std::string& name, const std::optional<SharedMatrix>& b, const std::string& weights_name,
+                     const SharedMatrix& w) {
+  if (!b || (b->rows() == 1 && b->cols() == w.cols())) return std::nullopt;
+  return bad_input(name + " is " + size_of(*b) + " but " + weights_name + " has " + counted(w.cols(), "column") + ": " +
+                   name + " needs to be 1×" + text_of(w.cols()));
+}
+
+Objection check_projected(const ProjectedSource& source, Shapes& shapes) {
+  const auto& [x, wq, wk, wv, bq, bk, bv, heads, kv_heads] = source;
+  if (heads < 1) return bad_input("heads is " + std::to_string(heads) + ": it needs to be at least 1");
+  if (kv_heads < 1) return bad_input("kv_heads is " + std::to_string(kv_heads) + ": it needs to be at least 1");
+  if (auto problem = check_head_counts(heads, kv_heads)) return problem;
+  if (auto problem = check_not_empty("x", x)) return problem;
+  if (auto problem = check_weights("wq", wq, x, heads, "heads")) return problem;
+  if (auto problem = check_weights("wk", wk, x, kv_heads, "kv_heads")) return problem;
+  if (auto problem = check_weights("wv", wv, x, kv_heads, "kv_heads")) return problem;
+  const Index q_columns = wq.cols() / heads, k_columns = wk.cols() / kv_heads;
+  if (q_columns != k_columns) {
+    return bad_input("wk gives " + counted(k_columns, "column") + " a head (" + text_of(wk.cols()) + " / " +
+                     std::to_string(kv_heads) + ") but wq gives " + text_of(q_columns) + " (" + text_of(wq.cols()) +
+                     " / " + std::to_string(heads) + "): both need d_k");
+  }
+  if (auto problem = check_bias("bq", bq, "wq", wq)) return problem;
+  if (auto problem = check_bias("bk", bk, "wk", wk)) return problem;
+  if (auto problem = check_bias("bv", bv, "wv", wv)) return problem;
+  shapes = {.nq = x.rows(),
+            .nk = x.rows(),
+            .heads = heads,
+            .kv_heads = kv_heads,
+            .d_k = q_columns,
+            .d_v = wv.cols() / kv_heads,
+            .d_model = x.cols()};
+  return std::nullopt;
+}
+
+Objection check_output(const Problem& problem, Shapes& shapes) {
+  if (!problem.wo) {
+    if (!problem.bo) return std::nullopt;
+    return bad_input("bo is " + size_of(*problem.bo) + " but there is no wo: add wo or remove bo");
+  }
+  const SharedMatrix& wo = *problem.wo;
+  if (auto error = check_not_empty("wo", wo)) return error;
+  if (wo.rows() != shapes.heads * shapes.d_v) {
+    return bad_input("wo has " + counted(wo.rows(), "row") + " but the heads side by side have " +
+                     counted(shapes.heads * shapes.d_v, "column") + " (" + std::to_string(shapes.heads) + "·" +
+                     text_of(shapes.d_v) + "): both need heads·d_v");
+  }
+  shapes.d_out = wo.cols();
+  return check_bias("bo", problem.bo, "wo", wo);
+}
+
+Objection check_options(const AttentionOptions& options, const Shapes& shapes) {
+  if (options.scale && !std::isfinite(*options.scale)) {
+    const std::string value = std::isnan(*options.scale) ? "NaN" : *options.scale > 0 ? "inf" : "-inf";
+    return bad_input("scale is " + value + ": it needs to be a finite number, or absent for 1/√d_k");
+  }
+  const auto entries = static_cast<Index>(options.key_valid.size());
+  if (entries == 0 || entries == shapes.nk) return std::nullopt;
+  return bad_input("key_valid has " + text_of(entries) + (entries == 1 ? " entry" : " entries") + " but there are " +
+                   counted(shapes.nk, "key") + ": it needs one entry for each key");
+}
+
+}  // namespace
+
+Result<Shapes> check_shapes(const Problem& problem) {
+  Shapes shapes;
+  const auto* direct = std::get_if<DirectSource>(&problem.source);
+  const Objection of_source =
+      direct ? check_direct(*direct, shapes) : check_projected(std::get<ProjectedSource>(problem.source), shapes);
+  if (of_source) return *of_source;
+  if (auto error = check_output(problem, shapes)) return *error;
+  if (auto error = check_options(problem.options, shapes)) return *error;
+  return shapes;
+}
+
+int kv_head_of(const Shapes& shapes, int head) { return head / (shapes.heads / shapes.kv_heads); }
+
+}  // namespace qkv

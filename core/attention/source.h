@@ -21,13 +21,13 @@ struct DirectSource {
 
 // Q = X·W^Q + b^Q and so on; head h owns columns h·d … (h+1)·d − 1 of each product.
 struct ProjectedSource {
-  SharedMatrix x;                     // [N, d_model], rows = tokens
-  SharedMatrix wq;                    // [d_model, H·d_k]
-  SharedMatrix wk;                    // [d_model, H_kv·d_k]
-  SharedMatrix wv;                    // [d_model, H_kv·d_v]
-  std::optional<SharedMatrix> bq;     // [1, H·d_k]
-  std::optional<SharedMatrix> bk;     // [1, H_kv·d_k]
-  std::optional<SharedMatrix> bv;     // [1, H_kv·d_v]
+  SharedMatrix x;                       // [N, d_model], rows = tokens
+  SharedMatrix wq;                      // [d_model, H·d_k]
+  SharedMatrix wk;                      // [d_model, H_kv·d_k]
+  SharedMatrix wv;                      // [d_model, H_kv·d_v]
+  std::optional<SharedMatrix> bq = {};  // [1, H·d_k]
+  std::optional<SharedMatrix> bk = {};  // [1, H_kv·d_k]
+  std::optional<SharedMatrix> bv = {};  // [1, H_kv·d_v]
   int heads = 1;
   int kv_heads = 1;
 };
@@ -37,9 +37,9 @@ using Source = std::variant<DirectSource, ProjectedSource>;
 // Everything that the forward pass reads.
 struct Problem {
   Source source;
-  std::optional<SharedMatrix> wo;  // [H·d_v, d_out]
-  std::optional<SharedMatrix> bo;  // [1, d_out]; only with wo
-  AttentionOptions options;
+  std::optional<SharedMatrix> wo = {};  // [H·d_v, d_out]
+  std::optional<SharedMatrix> bo = {};  // [1, d_out]; only with wo
+  AttentionOptions options = {};
 };
 
 struct Shapes {

@@ -19,7 +19,8 @@ Result<Bytes> read_file(const std::filesystem::path& path, std::size_t max_bytes
 
 // Writes a temporary file beside `path`, syncs it to disk, and renames it over `path`, so that a
 // reader sees the old content or the new and a failure leaves nothing behind. An existing file
-// keeps its permissions; a symbolic link keeps pointing where it did. Errors: kCannotWrite.
+// keeps its permissions, and is not replaced if it may not be written; a symbolic link keeps pointing
+// where it did; a device or pipe takes the bytes as they come. Errors: kCannotWrite.
 Status write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content);
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content);
 

@@ -22,7 +22,7 @@ std::string format_value(double value, int decimals, bool typographic = true);
 
 // One number and nothing else, white space around it allowed: "1", "-2.5e3", "+4", ".5", "−1" (U+2212),
 // "nan", "inf", "-inf". Decimal point only. nullopt for anything else, and for finite text beyond
-// float32's range.
+// float32's range; text too small for float32 is 0.
 std::optional<float> parse_float(std::string_view text);
 
 }  // namespace qkv

@@ -12,6 +12,8 @@ struct Color {
   bool operator==(const Color&) const = default;
 };
 
+// Linear light 0 … 1 of an sRGB channel (IEC 61966-2-1).
+double linear_channel(std::uint8_t channel);
 // Relative luminance 0 … 1 (WCAG 2).
 double luminance(Color color);
 // WCAG 2 contrast ratio 1 … 21.

@@ -1,1 +1,190 @@
 #include "core/figure/figure.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/number_text.h"
+#include "core/figure/figure_parts.h"
+
+namespace qkv {
+namespace {
+
+// Extent of one matrix as it is drawn: hidden weights don't count.
+FiniteExtent extent_of(const Trace& trace, MatrixId id) {
+  const Matrix* values = trace.find(id);
+  if (values == nullptr) return {};
+  const bool masked = id.kind == MatrixKind::kAttn && trace.keep.size() != 0;
+  return finite_extent(*values, masked ? &trace.keep : nullptr);
+}
+
+// The kinds that share a scale with `kind` in a view.
+std::vector<MatrixKind> scale_group(FigureView view, MatrixKind kind) {
+  using enum MatrixKind;
+  if (view == FigureView::kHead) {
+    if (kind == kScores || kind == kScaled) return {kScores, kScaled};
+    if (kind == kQ || kind == kK) return {kQ, kK};
+    if (kind == kV || kind == kHeadsOut) return {kV, kHeadsOut};
+  }
+  if (view == FigureView::kConcat && (kind == kOut || kind == kBo)) return {kOut, kBo};
+  return {kind};
+}
+
+Figure layout_with_cell(const Session& session, const Trace& trace, FigureSpec spec, int cell_px,
+                        const TextShaper& shaper) {
+  spec.cell_px = cell_px;
+  FigureBuilder b = make_builder(session, trace, spec, shaper);
+  switch (spec.view) {
+    case FigureView::kHead:
+      return layout_head_view(std::move(b));
+    case FigureView::kHeads:
+      return layout_heads_view(std::move(b));
+    case FigureView::kConcat:
+      return layout_concat_view(std::move(b));
+    case FigureView::kMatrix:
+      break;
+  }
+  return layout_matrix_view(std::move(b));
+}
+
+// A lower bound of the longer side without laying anything out: labels of a huge matrix take long to measure.
+double least_side(const Trace& trace, const FigureSpec& spec) {
+  const Shapes& n = trace.shapes;
+  double cells = 0;
+  switch (spec.view) {
+    case FigureView::kMatrix: {
+      const Matrix* values = trace.find(spec.matrix);
+      cells = values == nullptr ? 0 : static_cast<double>(std::max(values->rows(), values->cols()));
+      break;
+    }
+    case FigureView::kHead:
+      cells = static_cast<double>(std::max(3 * n.nk + n.d_k + n.d_v, n.nq + std::max(n.nk, n.d_k)));
+      break;
+    case FigureView::kHeads:
+      cells = static_cast<double>(std::max(n.nq, n.nk));
+      break;
+    case FigureView::kConcat:
+      cells = static_cast<double>(std::max(n.heads * n.d_v + n.d_out, n.nq));
+      break;
+  }
+  return cells * spec.cell_px;
+}
+
+bool fits(const Figure& figure) {
+  return figure.width <= kMaxFigurePx && figure.height <= kMaxFigurePx &&
+         figure.width * figure.height <= kMaxFigureArea;
+}
+
+// The figure, or nullopt where it would be too large.
+std::optional<Figure> try_cell(const Session& session, const Trace& trace, FigureSpec spec, int cell_px,
+                               const TextShaper& shaper) {
+  spec.cell_px = cell_px;
+  if (least_side(trace, spec) > kMaxFigurePx) return std::nullopt;
+  Figure figure = layout_with_cell(session, trace, spec, cell_px, shaper);
+  if (!fits(figure)) return std::nullopt;
+  return figure;
+}
+
+Error too_large(const Session& session, const Trace& trace, const FigureSpec& spec, const TextShaper& shaper) {
+  int fitting = 0;
+  for (int low = 1, high = spec.cell_px - 1; low <= high;) {
+    const int middle = (low + high) / 2;
+    if (try_cell(session, trace, spec, middle, shaper)) {
+      fitting = middle;
+      low = middle + 1;
+    } else {
+      high = middle - 1;
+    }
+  }
+  const std::string start = "the picture is too large with cells of " + std::to_string(spec.cell_px) + " pixels; ";
+  if (fitting == 0) return bad_input(start + "even cells of 1 pixel do not fit: choose a smaller matrix");
+  return bad_input(start + "the largest cell size that fits is " + std::to_string(fitting));
+}
+
+Status check_spec(const Trace& trace, const FigureSpec& spec) {
+  if (spec.cell_px < 1 || spec.cell_px > 256) {
+    return bad_input("a cell size of " + std::to_string(spec.cell_px) + " pixels: it must be 1 to 256");
+  }
+  for (const std::string& name : {spec.look.weights_map, spec.look.signed_map}) {
+    if (!is_colormap(name)) return bad_input("no colour map is named \"" + name + "\"");
+  }
+  const MatrixKind kind = spec.matrix.kind;
+  const bool needs_head = spec.view == FigureView::kHead || (spec.view == FigureView::kMatrix && is_per_head(kind));
+  const bool kv = spec.view == FigureView::kMatrix && (kind == MatrixKind::kK || kind == MatrixKind::kV);
+  const int heads = kv ? trace.shapes.kv_heads : trace.shapes.heads;
+  if (needs_head && (spec.matrix.head < 0 || spec.matrix.head >= heads)) {
+    return bad_input("there is no head " + std::to_string(spec.matrix.head + 1) + ": this session has " +
+                     std::to_string(heads) + (kv ? " key/value" : "") + (heads == 1 ? " head" : " heads"));
+  }
+  if (spec.view == FigureView::kMatrix && trace.find(spec.matrix) == nullptr) {
+    return bad_input("this session has no " + std::string(long_name(kind)) + " (" + std::string(file_key(kind)) + ")");
+  }
+  return Done{};
+}
+
+// The float64 that prints as the shortest text of `value`: 0.1, not 0.10000000149011612.
+double shortest(float value) {
+  const std::string text = format_shortest(value);
+  double parsed = value;
+  std::from_chars(text.data(), text.data() + text.size(), parsed);
+  return parsed;
+}
+
+}  // namespace
+
+std::string view_colormap(const ViewSettings& look, MatrixKind kind) {
+  if (kind == MatrixKind::kKeep) return "blue-orange";
+  return is_weights(kind) ? look.weights_map : look.signed_map;
+}
+
+FiniteExtent view_extent(const Trace& trace, FigureView view, MatrixKind kind, int head) {
+  const auto has_kv_heads = [](MatrixKind k) { return k == MatrixKind::kK || k == MatrixKind::kV; };
+  FiniteExtent extent;
+  if (view == FigureView::kHeads && is_per_head(kind)) {
+    const int heads = has_kv_heads(kind) ? trace.shapes.kv_heads : trace.shapes.heads;
+    for (int h = 0; h < heads; ++h) extent = merge(extent, extent_of(trace, {kind, h}));
+    return extent;
+  }
+  for (const MatrixKind member : scale_group(view, kind)) {
+    const bool mapped = view == FigureView::kHead && has_kv_heads(member);
+    extent = merge(extent, extent_of(trace, {member, mapped ? kv_head_of(trace.shapes, head) : head}));
+  }
+  return extent;
+}
+
+ColorRange view_range(const Trace& trace, const ViewSettings& look, FigureView view, MatrixKind kind, int head) {
+  if (kind == MatrixKind::kKeep) return {1, 1, true};
+  return resolve_range(is_weights(kind) ? look.weights_range : look.signed_range, view_extent(trace, view, kind, head));
+}
+
+Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,
+                             const TextShaper& shaper) {
+  if (const Status checked = check_spec(trace, spec); !checked.ok()) return checked.error();
+  std::optional<Figure> figure = try_cell(session, trace, spec, spec.cell_px, shaper);
+  if (!figure) return too_large(session, trace, spec, shaper);
+  return std::move(*figure);
+}
+
+std::string layout_json(const Figure& figure) {
+  using Json = nlohmann::ordered_json;
+  Json matrices = Json::array();
+  for (const FigureMatrix& m : figure.matrices) {
+    Json entry = {{"matrix", file_key(m.id.kind)},
+                  {"head", m.id.head},
+                  {"rows", m.rows()},
+                  {"cols", m.cols()},
+                  {"x", m.x},
+                  {"y", m.y},
+                  {"cell_w", m.cell_w},
+                  {"cell_h", m.cell_h},
+                  {"range", {shortest(m.range.low), shortest(m.range.high)}},
+                  {"colormap", m.colormap}};
+    if (m.transposed) entry["transposed"] = true;
+    matrices.push_back(std::move(entry));
+  }
+  const Json layout = {{"width", figure.width}, {"height", figure.height}, {"matrices", std::move(matrices)}};
+  return layout.dump(1) + "\n";
+}
+
+}  // namespace qkv

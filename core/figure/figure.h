@@ -32,6 +32,12 @@ struct FigureMatrix {
   std::string colormap;
   ColorRange range;
   bool numbers = false;             // written in the cells
+  double number_size = 0;           // pixels; of NaN and ∞ too, which are written where they fit
+  bool integers = false;            // all finite values are whole: written without decimals
+  Index rows() const { return transposed ? values->cols() : values->rows(); }
+  Index cols() const { return transposed ? values->rows() : values->cols(); }
+  float value(Index row, Index col) const { return transposed ? (*values)(col, row) : (*values)(row, col); }
+  bool visible(Index row, Index col) const { return keep == nullptr || (*keep)(row, col) != 0; }
 };
 
 struct FigureText {
@@ -63,9 +69,20 @@ struct Figure {
   std::vector<FigureBar> bars;
 };
 
+// The values that share a colour scale with a matrix in a view. Matrices in the same units share one, so that equal
+// colours mean equal values: q with k, scores with scaled, v with heads_out, b^O with out, the weights of all heads.
+// `head` is the query head that One head shows; alone, a matrix has its own head.
+FiniteExtent view_extent(const Trace& trace, FigureView view, MatrixKind kind, int head);
+// The colour scale of a matrix in a view: what `look` asks for over view_extent.
+ColorRange view_range(const Trace& trace, const ViewSettings& look, FigureView view, MatrixKind kind, int head);
+// Name of the colour map of a kind. The mask has no values to show: it takes the middle of the theme's map.
+std::string view_colormap(const ViewSettings& look, MatrixKind kind);
+
 // Lays out what `spec` asks for. `trace` must outlive the figure. Errors: kBadInput where the trace has no such
-// matrix or head, or the picture would exceed kMaxFigurePx on a side (with the largest cell size that fits).
+// matrix or head, or the picture would exceed kMaxFigurePx on a side or kMaxFigureArea (with the largest cell size
+// that fits).
 inline constexpr double kMaxFigurePx = 30000;
+inline constexpr double kMaxFigureArea = 2.5e8;  // 1 GB of pixels
 Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,
                              const TextShaper& shaper);
 

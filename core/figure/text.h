@@ -32,8 +32,8 @@ struct PixelImage {
   std::vector<std::uint8_t> rgba;
 };
 
-// Owns the font map and context that shaping needs; one per thread. Families: Inter, Noto Sans, Noto Sans CJK,
-// Noto Color Emoji, then what fontconfig has. Digits are tabular.
+// Owns the font map and context that shaping needs; one per thread. Families: Inter, Noto Sans, Noto Sans CJK TC,
+// then what fontconfig has; emoji in colour. Digits are tabular.
 class TextShaper {
  public:
   TextShaper();

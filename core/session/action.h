@@ -53,6 +53,7 @@ using Action = std::variant<SetTokens, RenameToken, InsertToken, RemoveToken, Mo
 
 // The session after the action, or kBadInput saying in one line why it can't be; the given session
 // is left as it is. key_valid follows its tokens. Pure: same session and action, same result.
+// Write qkv::apply: for a session that is not const, std::apply (found through the variant) fits better.
 Result<Session> apply(const Session& session, const Action& action);
 
 // Short text for Edit › Undo ("edit Q[2, 1]", "tokens").

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <unordered_map>
 
 #include "core/session/action.h"
 
@@ -48,11 +49,21 @@ class History {
     std::uint64_t state = 0;  // identity of `session` for is_modified()
   };
   void trim();
+  void step(std::deque<Step>& from, std::deque<Step>& to);
+  void push_back(std::deque<Step>& steps, Step step);
+  Step pop_back(std::deque<Step>& steps);
+  void pop_front(std::deque<Step>& steps);
+  void release(const Session& session);
 
   Session current_;
   std::uint64_t state_ = 1, saved_state_ = 1, next_state_ = 2;
   std::deque<Step> undo_, redo_;
   std::size_t max_bytes_;
+
+  // Kept as steps come and go, so that bytes() does not walk over all of them.
+  std::unordered_map<const void*, std::size_t> held_;  // storage → how often the steps hold it
+  std::size_t held_bytes_ = 0;                         // of those matrices, each once
+  std::size_t text_bytes_ = 0;                         // tokens and bookkeeping of the steps
 };
 
 }  // namespace qkv

@@ -13,4 +13,8 @@ namespace qkv {
 // window, sink) are kUnsupported by name.
 Result<AttentionOptions> parse_options(std::string_view json, const AttentionOptions& base = {});
 
+struct JsonValue;
+// The same for a document that is parsed already.
+Result<AttentionOptions> options_from_json(const JsonValue& json, const AttentionOptions& base = {});
+
 }  // namespace qkv

@@ -1,1 +1,149 @@
 #include "core/session/session.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+namespace qkv {
+namespace {
+
+std::string limit_message(const char* what, Index value, Index most) {
+  return std::string(what) + " = " + std::to_string(value) + " is out of range: 1 … " + std::to_string(most);
+}
+
+Status check_limits(const Shapes& shapes) {
+  struct Limit {
+    const char* what;
+    Index value, most;
+  };
+  const Limit limits[] = {{"the number of tokens", shapes.nq, kMaxTokens},
+                          {"the number of key tokens", shapes.nk, kMaxTokens},
+                          {"heads", shapes.heads, kMaxHeads},
+                          {"kv_heads", shapes.kv_heads, kMaxHeads},
+                          {"d_k", shapes.d_k, kMaxHeadSize},
+                          {"d_v", shapes.d_v, kMaxHeadSize},
+                          {"d_model", shapes.d_model, kMaxModelSize},
+                          {"d_out", shapes.d_out, kMaxModelSize}};
+  for (const Limit& limit : limits) {
+    if (limit.value > limit.most) return bad_input(limit_message(limit.what, limit.value, limit.most));
+  }
+  return Done{};
+}
+
+const SharedMatrix* head_of(const std::vector<SharedMatrix>& heads, int head) {
+  return head >= 0 && static_cast<std::size_t>(head) < heads.size() ? &heads[static_cast<std::size_t>(head)] : nullptr;
+}
+
+const SharedMatrix* address(const std::optional<SharedMatrix>& matrix) { return matrix ? &*matrix : nullptr; }
+
+const SharedMatrix* find_direct(const DirectSource& source, MatrixId id) {
+  switch (id.kind) {
+    case MatrixKind::kQ:
+      return head_of(source.q, id.head);
+    case MatrixKind::kK:
+      return head_of(source.k, id.head);
+    case MatrixKind::kV:
+      return head_of(source.v, id.head);
+    default:
+      return nullptr;
+  }
+}
+
+const SharedMatrix* find_projected(const ProjectedSource& source, MatrixKind kind) {
+  switch (kind) {
+    case MatrixKind::kX:
+      return &source.x;
+    case MatrixKind::kWq:
+      return &source.wq;
+    case MatrixKind::kWk:
+      return &source.wk;
+    case MatrixKind::kWv:
+      return &source.wv;
+    case MatrixKind::kBq:
+      return address(source.bq);
+    case MatrixKind::kBk:
+      return address(source.bk);
+    case MatrixKind::kBv:
+      return address(source.bv);
+    default:
+      return nullptr;
+  }
+}
+
+SharedMatrix matrix3(std::initializer_list<float> values) {
+  Matrix matrix(3, 3);
+  std::copy(values.begin(), values.end(), matrix.data());
+  return matrix;
+}
+
+}  // namespace
+
+Result<Shapes> check_session(const Session& session) {
+  if (session.tokens.empty()) return bad_input("tokens: a session needs at least one token");
+  const bool projected = std::holds_alternative<ProjectedSource>(session.problem.source);
+  if (projected && session.key_tokens) {
+    return bad_input(
+        "key_tokens: Q, K and V all come from X here, so the keys are the tokens themselves; "
+        "other keys need a source of q, k and v");
+  }
+  Result<Shapes> shapes = check_shapes(session.problem);
+  if (!shapes) return shapes;
+  const auto count = [](const auto& tokens) { return static_cast<Index>(tokens.size()); };
+  if (count(session.tokens) != shapes.value().nq) {
+    return bad_input("tokens has " + std::to_string(count(session.tokens)) + " entries but " + (projected ? "x" : "q") +
+                     " has " + std::to_string(shapes.value().nq) + " rows: one token a row");
+  }
+  if (count(session.keys()) != shapes.value().nk) {
+    return bad_input((session.key_tokens ? "key_tokens has " : "tokens has ") + std::to_string(count(session.keys())) +
+                     " entries but k has " + std::to_string(shapes.value().nk) + " rows: one token a row");
+  }
+  if (Status limits = check_limits(shapes.value()); !limits) return limits.error();
+  if (session.view.head < 0) {
+    return bad_input("view.head = " + std::to_string(session.view.head) + " is out of range: 0 … " +
+                     std::to_string(shapes.value().heads - 1));
+  }
+  return shapes;
+}
+
+Session worked_example() {
+  Session session;
+  session.title = "The worked example";
+  session.note =
+      "The cat asks: its query (Q) meets the label (K) that every word wears, and what fits brings its content (V).\n"
+      "Row 貓 of A looks at 追 and 老鼠 equally, .4319 each.\n"
+      "The source text works with three decimals and rounds so that rows add up: it prints .614, .579 and .666.\n"
+      "The exact values are .6134, .5799 and 2/3.";
+  session.tokens = {"貓", "追", "老鼠"};
+  DirectSource source;
+  source.q = {matrix3({1, 0, 1, 1, 2, 1, 1, 1, 1})};
+  source.k = {matrix3({0, 2, 1, 1, 0, 2, 2, 0, 1})};
+  source.v = {matrix3({1, 0, 1, 2, 1, 0, 0, 2, 1})};
+  session.problem.source = std::move(source);
+  return session;
+}
+
+const SharedMatrix* find_input(const Session& session, MatrixId id) {
+  if (id.kind == MatrixKind::kWo) return address(session.problem.wo);
+  if (id.kind == MatrixKind::kBo) return address(session.problem.bo);
+  if (const auto* direct = std::get_if<DirectSource>(&session.problem.source)) return find_direct(*direct, id);
+  return find_projected(std::get<ProjectedSource>(session.problem.source), id.kind);
+}
+
+SharedMatrix* find_input(Session& session, MatrixId id) {
+  return const_cast<SharedMatrix*>(find_input(std::as_const(session), id));
+}
+
+std::vector<std::string> axis_labels(const Session& session, Axis axis, Index count) {
+  const std::vector<std::string>* tokens = nullptr;
+  if (axis == Axis::kQueries) tokens = &session.tokens;
+  if (axis == Axis::kKeys) tokens = &session.keys();
+  std::vector<std::string> labels;
+  labels.reserve(static_cast<std::size_t>(count));
+  for (Index i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    labels.push_back(tokens && at < tokens->size() ? (*tokens)[at] : std::to_string(i + 1));
+  }
+  return labels;
+}
+
+}  // namespace qkv

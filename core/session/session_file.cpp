@@ -1,1 +1,318 @@
 #include "core/session/session_file.h"
+
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "core/base/utf8.h"
+#include "core/session/json_reader.h"
+#include "core/session/options_json.h"
+#include "core/session/session_tensors.h"
+
+namespace qkv {
+
+namespace {
+
+constexpr int kVersion = 1;
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kAccepted = "a session is a JSON object, tensors are .npz or .npy";
+
+// Without what may stand before a JSON document.
+std::string_view without_leading_space(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return text;
+}
+
+// A path as UTF-8, for messages and titles.
+std::string path_text(const std::filesystem::path& path) { return sanitize_utf8(path.string()); }
+
+// Reads the parts of a session out of its document.
+class SessionReader {
+ public:
+  explicit SessionReader(const std::filesystem::path& folder) : folder_(folder) {}
+
+  Result<Session> read(const JsonValue& document) {
+    const JsonValue::Members& top = json_.object(document, "the session");
+    check_version(top);
+    json_.only_keys(
+        top, {"qkvlab", "title", "note", "split", "tokens", "key_tokens", "source", "wo", "bo", "attention", "view"},
+        "key", "");
+    Session session;
+    read_words(top, session);
+    if (const JsonValue* source = json_.required(top, "source", "")) read_source(*source, session.problem);
+    if (const JsonValue* wo = find_member(top, "wo")) session.problem.wo = matrix(*wo, "wo");
+    if (const JsonValue* bo = find_member(top, "bo")) session.problem.bo = row(*bo, "bo");
+    if (const JsonValue* options = find_member(top, "attention")) read_options(*options, session.problem);
+    if (const JsonValue* view = find_member(top, "view")) read_view(*view, session.view);
+    if (!json_.ok()) return json_.error();
+
+    if (find_member(top, "tokens") == nullptr) {
+      const Status named = name_tokens_by_position(session);
+      if (!named.ok()) return named.error();
+    }
+    const Result<Shapes> shapes = check_session(session);
+    if (!shapes.ok()) return shapes.error();
+    return session;
+  }
+
+ private:
+  // Before anything else: a newer file may have any keys.
+  void check_version(const JsonValue::Members& top) {
+    const JsonValue* version = find_member(top, "qkvlab");
+    if (version == nullptr) {
+      json_.fail(bad_input("the key \"qkvlab\" is missing: a session file starts with {\"qkvlab\": 1, …"));
+      return;
+    }
+    const float* number = version->get_if<float>();
+    if (number != nullptr && *number > kVersion && *number == std::floor(*number) && *number < 1e6f) {
+      json_.fail(unsupported("written by a newer version: qkvlab " + std::to_string(static_cast<int>(*number)) +
+                             " is not read by this program, which reads qkvlab " + std::to_string(kVersion)));
+    }
+    json_.whole_number(*version, "qkvlab", kVersion, kVersion);
+  }
+
+  void read_words(const JsonValue::Members& top, Session& session) {
+    if (const JsonValue* title = find_member(top, "title")) session.title = json_.text(*title, "title");
+    if (const JsonValue* note = find_member(top, "note")) session.note = json_.text(*note, "note");
+    if (const JsonValue* tokens = find_member(top, "tokens")) session.tokens = json_.texts(*tokens, "tokens");
+    if (const JsonValue* tokens = find_member(top, "key_tokens")) {
+      session.key_tokens = json_.texts(*tokens, "key_tokens");
+    }
+    if (const JsonValue* split = find_member(top, "split")) {
+      constexpr TokenSplit kSplits[] = {TokenSplit::kWhiteSpace, TokenSplit::kCjk, TokenSplit::kCharacters};
+      session.split = kSplits[json_.choice(*split, "split", {"white_space", "cjk", "characters"})];
+    }
+  }
+
+  void read_source(const JsonValue& value, Problem& problem) {
+    const JsonValue::Members& members = json_.object(value, "source");
+    const JsonValue* kind = json_.required(members, "kind", " in source");
+    if (kind == nullptr) return;
+    const std::string* name = kind->get_if<std::string>();
+    if (name != nullptr && *name == "weights") {
+      json_.fail(unsupported("source.kind \"weights\" is not supported by this version: give q, k and v"));
+    }
+    if (json_.choice(*kind, "source.kind", {"qkv", "projected"}) == 0) {
+      problem.source = read_direct(members);
+    } else {
+      problem.source = read_projected(members);
+    }
+  }
+
+  DirectSource read_direct(const JsonValue::Members& members) {
+    json_.only_keys(members, {"kind", "q", "k", "v"}, "key", " in source");
+    DirectSource source;
+    for (const auto& [key, target] :
+         {std::pair("q", &source.q), std::pair("k", &source.k), std::pair("v", &source.v)}) {
+      if (const JsonValue* value = json_.required(members, key, " in source")) *target = heads(*value, key);
+    }
+    return source;
+  }
+
+  ProjectedSource read_projected(const JsonValue::Members& members) {
+    json_.only_keys(members, {"kind", "x", "wq", "wk", "wv", "bq", "bk", "bv", "heads", "kv_heads"}, "key",
+                    " in source");
+    ProjectedSource source;
+    for (const auto& [key, target] : {std::pair("x", &source.x), std::pair("wq", &source.wq),
+                                      std::pair("wk", &source.wk), std::pair("wv", &source.wv)}) {
+      if (const JsonValue* value = json_.required(members, key, " in source")) *target = matrix(*value, key);
+    }
+    for (const auto& [key, target] :
+         {std::pair("bq", &source.bq), std::pair("bk", &source.bk), std::pair("bv", &source.bv)}) {
+      if (const JsonValue* value = find_member(members, key)) *target = row(*value, key);
+    }
+    if (const JsonValue* value = json_.required(members, "heads", " in source")) {
+      source.heads = source.kv_heads = json_.whole_number(*value, "source.heads", 1, kMaxHeads);
+    }
+    if (const JsonValue* value = find_member(members, "kv_heads")) {
+      source.kv_heads = json_.whole_number(*value, "source.kv_heads", 1, kMaxHeads);
+    }
+    return source;
+  }
+
+  void read_options(const JsonValue& value, Problem& problem) {
+    const Result<AttentionOptions> options = options_from_json(value);
+    if (options.ok()) {
+      problem.options = options.value();
+    } else {
+      json_.fail({options.error().code, "attention: " + options.error().message});
+    }
+  }
+
+  void read_view(const JsonValue& value, ViewSettings& view) {
+    const JsonValue::Members& members = json_.object(value, "view");
+    json_.only_keys(members, {"tab", "head", "weights_map", "signed_map", "weights_range", "signed_range", "decimals"},
+                    "key", " in view");
+    if (const JsonValue* tab = find_member(members, "tab")) {
+      constexpr Tab kTabs[] = {Tab::kHead, Tab::kHeads, Tab::kConcat, Tab::kProjection};
+      view.tab = kTabs[json_.choice(*tab, "view.tab", {"head", "heads", "concat", "projection"})];
+    }
+    if (const JsonValue* head = find_member(members, "head")) {
+      view.head = json_.whole_number(*head, "view.head", 0, kMaxHeads - 1);
+    }
+    if (const JsonValue* decimals = find_member(members, "decimals")) {
+      view.decimals = json_.whole_number(*decimals, "view.decimals", 0, 6);
+    }
+    read_map_name(members, "weights_map", view.weights_map);
+    read_map_name(members, "signed_map", view.signed_map);
+    read_range(members, "weights_range", view.weights_range);
+    read_range(members, "signed_range", view.signed_range);
+  }
+
+  // Which names exist is the figure layer's knowledge, and it has a map for those that do not.
+  void read_map_name(const JsonValue::Members& members, std::string_view key, std::string& name) {
+    const JsonValue* value = find_member(members, key);
+    if (value == nullptr) return;
+    const std::string place = "view." + std::string(key);
+    name = json_.text(*value, place);
+    if (name.empty()) json_.fail(bad_input(place + " is empty: it must be the name of a colour map"));
+  }
+
+  void read_range(const JsonValue::Members& members, std::string_view key, RangeSpec& range) {
+    const JsonValue* value = find_member(members, key);
+    if (value == nullptr) return;
+    const std::string place = "view." + std::string(key);
+    const auto* ends = value->get_if<JsonValue::Numbers>();
+    if (ends != nullptr && ends->size() == 2 && (*ends)[0] < (*ends)[1]) {
+      range = {RangeMode::kCustom, (*ends)[0], (*ends)[1]};
+    } else if (value->get_if<std::string>() != nullptr) {
+      constexpr RangeMode kModes[] = {RangeMode::kUnit, RangeMode::kAuto, RangeMode::kSymmetric};
+      range.mode = kModes[json_.choice(*value, place, {"unit", "auto", "symmetric"})];
+    } else {
+      json_.fail(bad_input(place + " must be \"unit\", \"auto\", \"symmetric\" or [low, high] with low < high"));
+    }
+  }
+
+  // Tensors: nested arrays, or an object that names an array of another file.
+  std::vector<SharedMatrix> heads(const JsonValue& value, const std::string& place) {
+    if (is_reference(value)) return from_file(value, place, heads_from_tensor);
+    std::vector<SharedMatrix> result;
+    for (Matrix& head : json_.matrices(value, place)) result.emplace_back(std::move(head));
+    return result;
+  }
+  SharedMatrix matrix(const JsonValue& value, const std::string& place) {
+    return is_reference(value) ? from_file(value, place, matrix_from_tensor) : json_.matrix(value, place);
+  }
+  SharedMatrix row(const JsonValue& value, const std::string& place) {
+    return is_reference(value) ? from_file(value, place, row_from_tensor) : json_.row(value, place);
+  }
+
+  static bool is_reference(const JsonValue& value) { return value.get_if<JsonValue::Members>() != nullptr; }
+
+  template <class T>
+  T from_file(const JsonValue& value, const std::string& place, Result<T> (*convert)(const Tensor&, std::string_view)) {
+    const JsonValue::Members& members = json_.object(value, place);
+    json_.only_keys(members, {"file", "name"}, "key", " in " + place);
+    const JsonValue* file_value = json_.required(members, "file", " in " + place);
+    const JsonValue* name_value = json_.required(members, "name", " in " + place);
+    if (file_value == nullptr || name_value == nullptr) return {};
+    const std::string file_name = json_.text(*file_value, place + ".file");
+    const std::string name = json_.text(*name_value, place + ".name");
+    const NpzFile* file = json_.ok() ? open_tensors(file_name, place) : nullptr;
+    if (file == nullptr) return {};
+    const auto fail = [&](const Error& error) {
+      json_.fail({error.code, place + ": " + file_name + ": " + error.message});
+      return T();
+    };
+    const Result<Tensor> tensor = file->read(name);
+    if (!tensor.ok()) return fail(tensor.error());
+    Result<T> converted = convert(tensor.value(), name);
+    if (!converted.ok()) return fail(converted.error());
+    return std::move(converted).value();
+  }
+
+  // Each file is opened once. nullptr after an error.
+  const NpzFile* open_tensors(const std::string& name, const std::string& place) {
+    const std::filesystem::path relative(name);
+    if (name.empty() || name.find('\0') != std::string::npos || relative.is_absolute()) {
+      json_.fail(bad_input(place + ".file must be a path relative to the session file, not " +
+                           (name.empty() ? "empty" : "absolute")));
+      return nullptr;
+    }
+    const auto found = files_.find(name);
+    if (found != files_.end()) return &found->second;
+    Result<NpzFile> file = NpzFile::open(folder_ / relative);
+    if (!file.ok()) {
+      json_.fail({file.error().code, place + ": " + name + ": " + file.error().message});
+      return nullptr;
+    }
+    return &files_.emplace(name, std::move(file).value()).first->second;
+  }
+
+  const std::filesystem::path& folder_;
+  JsonReader json_;
+  std::map<std::string, NpzFile> files_;
+};
+
+// Names what an unreadable file seems to be.
+Error unknown_file(std::string_view bytes) {
+  const std::string_view text = without_leading_space(bytes);
+  const std::string accepted = ": " + std::string(kAccepted);
+  if (text.empty()) return bad_input("the file is empty" + accepted);
+  const bool long_enough = bytes.size() > 9;
+  if (long_enough && bytes[8] == '{' && bytes.substr(3, 5) == std::string_view("\0\0\0\0\0", 5)) {
+    return unsupported(".safetensors files are not read by this version" + accepted);
+  }
+  if (text.front() == '[') return bad_input("the file is a JSON array" + accepted);
+  if (bytes.starts_with("\x89HDF")) return unsupported("HDF5 files are not read" + accepted);
+  if (bytes.starts_with("\x80") && long_enough) return unsupported("pickled Python objects are never read" + accepted);
+  if (bytes.starts_with("\x1f\x8b")) return unsupported("gzip files are not read: unpack it first" + accepted);
+  const std::string_view start = bytes.substr(0, 4096);
+  const bool is_text = start.find('\0') == std::string_view::npos && is_valid_utf8(start.substr(0, start.rfind('\n')));
+  if (!is_text) return bad_input("the file is of an unknown kind" + accepted);
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const bool table = line.find_first_of(",;\t") != std::string_view::npos;
+  if (table) return unsupported("the file looks like a table (.csv), which is not read by this version" + accepted);
+  return bad_input("the file is plain text" + accepted);
+}
+
+}  // namespace
+
+const char* tab_name(Tab tab) {
+  switch (tab) {
+    case Tab::kHead:
+      return "head";
+    case Tab::kHeads:
+      return "heads";
+    case Tab::kConcat:
+      return "concat";
+    case Tab::kProjection:
+      return "projection";
+  }
+  return "head";
+}
+
+bool looks_like_session(std::span<const std::byte> head) {
+  const std::string_view text = without_leading_space(as_text(head));
+  return text.starts_with('{') && !text.starts_with(std::string_view("{\0", 2));  // .safetensors: a length of 123 bytes
+}
+
+Result<Session> parse_session(std::string_view json, const std::filesystem::path& folder) {
+  const Result<JsonValue> document = parse_json(json);
+  if (!document.ok()) return document.error();
+  return SessionReader(folder).read(document.value());
+}
+
+Result<Session> read_session(const std::filesystem::path& path) {
+  const Result<Bytes> bytes = read_file(path);
+  if (!bytes.ok()) return bytes.error();
+  return parse_session(as_text(bytes.value()), path.parent_path());
+}
+
+Status write_session(const Session& session, const std::filesystem::path& path) {
+  return write_file_atomically(path, session_to_json(session));
+}
+
+Result<Session> open_any(const std::filesystem::path& path) {
+  Result<Bytes> bytes = read_file(path);
+  if (!bytes.ok()) return bytes.error();
+  if (looks_like_session(bytes.value())) return parse_session(as_text(bytes.value()), path.parent_path());
+  if (!looks_like_npz(bytes.value()) && !looks_like_npy(bytes.value())) return unknown_file(as_text(bytes.value()));
+  const std::string stem = path_text(path.stem());
+  const Result<NpzFile> file = NpzFile::from_bytes(std::move(bytes).value(), stem);
+  if (!file.ok()) return file.error();
+  return session_from_arrays(file.value(), stem);
+}
+
+}  // namespace qkv

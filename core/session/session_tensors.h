@@ -1,7 +1,8 @@
 // Sessions from tensor files, and every tensor of a computation as arrays.
 #pragma once
 
-#include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/session/session.h"
@@ -14,8 +15,19 @@ namespace qkv {
 // A projected file does not say its number of heads: it is read from q's shape where the file has q, else 1.
 Result<Session> session_from_arrays(const NpzFile& file, std::string title);
 
+// The tensor of `name` as heads ([H, N, d], or [N, d] as one head), as a matrix ([rows, cols]), as one row ([n] or
+// [1, n]). kBadInput for another number of dimensions, a dimension of 0, or more than kMaxHeads heads.
+Result<std::vector<SharedMatrix>> heads_from_tensor(const Tensor& tensor, std::string_view name);
+Result<SharedMatrix> matrix_from_tensor(const Tensor& tensor, std::string_view name);
+Result<SharedMatrix> row_from_tensor(const Tensor& tensor, std::string_view name);
+
+// Names of tokens that have none: "0", "1", … for each row, and of keys where there are more or fewer of them than
+// queries. kBadInput above kMaxTokens.
+Status name_tokens_by_position(Session& session);
+
 // q k v scores scaled keep attn heads_out concat out, and x with the weights of a projected source:
-// float32 with the head first, keep as uint8. Names as in matrix_id.h.
+// float32 with the head first, keep as uint8 [Nq, Nk], biases [n]; wo and bo where there are any. Names as in
+// matrix_id.h.
 std::vector<NamedArray> arrays_of(const Trace& trace);
 
 }  // namespace qkv

@@ -5,7 +5,7 @@
 
 namespace qkv {
 
-enum class Tab { kHead, kHeads, kConcat };
+enum class Tab { kHead, kHeads, kConcat, kProjection };
 
 // How values become the ends of a colour scale.
 enum class RangeMode {
@@ -32,7 +32,7 @@ struct ViewSettings {
   bool operator==(const ViewSettings&) const = default;
 };
 
-// "head", "heads", "concat" and back; "unit", "auto", "symmetric", "custom" and back are in session_file.cpp.
+// "head", "heads", "concat", "projection" and back; "unit", "auto", "symmetric", "custom" and back are in session_file.cpp.
 const char* tab_name(Tab tab);
 
 }  // namespace qkv

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 namespace qkv {
 
@@ -103,7 +104,7 @@ class DictParser {
     std::string key;
     if (!parse_string(key)) return fail("a key in quotes is missing in the header");
     skip_space();
-    if (!take(':')) return fail("\":\" is missing after '" + key + "' in the header");
+    if (!take(':')) return fail("\":\" is missing after a key of the header");
     skip_space();
     bool* seen = key == "descr"           ? &seen_descr_
                  : key == "fortran_order" ? &seen_order_
@@ -216,6 +217,15 @@ class DictParser {
   bool seen_descr_ = false, seen_order_ = false, seen_shape_ = false;
 };
 
+// A dtype fit for a message: printable ASCII, not endless.
+std::string shown_descr(std::string_view descr) {
+  std::string shown(descr.substr(0, 24));
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return shown;
+}
+
 // The numbers of an array whose header was checked against `bytes`.
 template <class Stored, class Value>
 std::vector<Value> copy_values(std::span<const std::byte> bytes, const NpyHeader& header) {
@@ -304,18 +314,19 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes, std::uint64
   const std::uint64_t present = total_bytes - header.data_offset;
   if (needed != present) {
     return error_at(header.data_offset, "the shape " + shape_text(header.shape) + " of " + header.descr + " needs " +
-                                            std::to_string(needed) + " bytes of data, but " +
-                                            std::to_string(present) + " follow the header");
+                                            std::to_string(needed) + " bytes of data, but " + std::to_string(present) +
+                                            " follow the header");
   }
   return header;
 }
 
 std::string unreadable_reason(const NpyHeader& header) {
-  const std::string& descr = header.descr;
-  if (descr.find('O') != std::string::npos && (descr[0] == '[' || descr.size() == 2)) {
+  const std::string descr = shown_descr(header.descr);
+  const bool structured = descr.starts_with('[');
+  if (descr == "|O" || (structured && header.descr.find("'|O'") != std::string::npos)) {
     return "pickled Python objects are never read: save the numbers with x.astype('float32')";
   }
-  if (descr.starts_with('[')) return "structured arrays are not read: save each field by itself as float32";
+  if (structured) return "structured arrays are not read: save each field by itself as float32";
   if (descr == ">f4" || descr == ">f8") {
     return "dtype " + descr + " (big endian) is not read: save it with x.astype('<f4')";
   }

@@ -1,1 +1,226 @@
+#include "core/tensor_io/npz.h"
+
 #include <doctest/doctest.h>
+
+#include <cstring>
+
+using namespace qkv;
+
+namespace {
+
+std::vector<NamedArray> two_arrays() {
+  return {{"q", {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6.5f}},
+          {"keep", {2, 2}, std::vector<std::uint8_t>{1, 0, 1, 1}}};
+}
+
+Bytes two_arrays_bytes() {
+  Result<Bytes> bytes = npz_bytes(two_arrays());
+  REQUIRE_MESSAGE(bytes.ok(), bytes.error().message);
+  return std::move(bytes).value();
+}
+
+// Every place where `needle` starts.
+std::vector<std::size_t> places(const Bytes& bytes, std::string_view needle) {
+  std::vector<std::size_t> found;
+  for (std::size_t at = 0; (at = as_text(bytes).find(needle, at)) != std::string_view::npos; ++at) found.push_back(at);
+  return found;
+}
+
+void put(Bytes& bytes, std::size_t at, std::uint64_t value, int count) {
+  for (int i = 0; i < count; ++i) bytes[at + static_cast<std::size_t>(i)] = static_cast<std::byte>(value >> (8 * i));
+}
+
+constexpr std::string_view kLocalHeader = "PK\x03\x04";
+constexpr std::string_view kDirectoryEntry = "PK\x01\x02";
+
+// Changes a field of every directory entry and of every local header. Offsets as in the zip specification.
+Bytes with_field(std::size_t directory_offset, std::size_t local_offset, std::uint64_t value, int count) {
+  Bytes bytes = two_arrays_bytes();
+  for (const std::size_t at : places(bytes, kDirectoryEntry)) put(bytes, at + directory_offset, value, count);
+  for (const std::size_t at : places(bytes, kLocalHeader)) put(bytes, at + local_offset, value, count);
+  return bytes;
+}
+
+// The array opens as listed with a problem, and reading it is an error that names it.
+void check_unreadable(Bytes bytes, ErrorCode code, const std::string& words) {
+  const Result<NpzFile> file = NpzFile::from_bytes(std::move(bytes), "x");
+  REQUIRE_MESSAGE(file.ok(), file.error().message);
+  const ArrayInfo* info = file.value().find("q");
+  REQUIRE(info != nullptr);
+  CHECK_MESSAGE(info->problem.find(words) != std::string::npos, info->problem);
+  const Result<Tensor> tensor = file.value().read("q");
+  REQUIRE_FALSE(tensor.ok());
+  CHECK(tensor.error().code == code);
+  CHECK_MESSAGE(tensor.error().message.find("array \"q\": ") == 0, tensor.error().message);
+  CHECK_MESSAGE(tensor.error().message.find(words) != std::string::npos, tensor.error().message);
+}
+
+}  // namespace
+
+TEST_CASE("npz: arrays read back as written, and the bytes are the same each time") {
+  const Bytes bytes = two_arrays_bytes();
+  CHECK(bytes == two_arrays_bytes());
+  CHECK(looks_like_npz(bytes));
+  CHECK_FALSE(looks_like_npy(bytes));
+  const Result<NpzFile> file = NpzFile::from_bytes(bytes, "unused");
+  REQUIRE(file.ok());
+  REQUIRE(file.value().arrays().size() == 2);
+  CHECK(file.value().arrays()[0].name == "q");
+  CHECK(file.value().arrays()[0].problem.empty());
+  CHECK(file.value().arrays()[1].name == "keep");
+  CHECK(file.value().arrays()[1].header.descr == "|u1");
+  CHECK(file.value().arrays()[1].problem == "dtype |u1 is not read: save it as float32");
+  const Result<Tensor> q = file.value().read("q");
+  REQUIRE(q.ok());
+  CHECK(q.value().shape == std::vector<std::uint64_t>{2, 3});
+  CHECK(q.value().values == std::get<0>(two_arrays()[0].values));
+  CHECK(file.value().read_float64("q").value().values[5] == 6.5);
+}
+
+TEST_CASE("npz: entries are dated on the first day of zip, not today") {
+  const Bytes bytes = two_arrays_bytes();
+  for (const std::size_t at : places(bytes, kDirectoryEntry)) {
+    CHECK(as_text(bytes).substr(at + 12, 4) == std::string_view("\x00\x00\x21\x00", 4));
+  }
+}
+
+TEST_CASE("npz: an archive without arrays is read but not written") {
+  Bytes bytes(22);
+  std::memcpy(bytes.data(), "PK\x05\x06", 4);
+  const Result<NpzFile> file = NpzFile::from_bytes(bytes, "x");
+  REQUIRE_MESSAGE(file.ok(), file.error().message);
+  CHECK(file.value().arrays().empty());
+  const Result<Bytes> written = npz_bytes({});
+  REQUIRE_FALSE(written.ok());
+  CHECK(written.error().message == "there are no arrays to write");
+}
+
+TEST_CASE("npz: two arrays of one name cannot be written") {
+  const Result<Bytes> bytes = npz_bytes({two_arrays()[0], two_arrays()[0]});
+  REQUIRE_FALSE(bytes.ok());
+  CHECK(bytes.error().message.find("array \"q\" cannot be added") != std::string::npos);
+}
+
+TEST_CASE("npz: NumPy's own file") {
+  const Result<NpzFile> file = NpzFile::open(QKV_TEST_DATA "/multi_head_layer.npz");
+  REQUIRE_MESSAGE(file.ok(), file.error().message);
+  CHECK(file.value().arrays().size() == 16);
+  const ArrayInfo* q = file.value().find("q");
+  REQUIRE(q != nullptr);
+  CHECK(q->header.descr == "<f8");
+  CHECK(q->header.shape == std::vector<std::uint64_t>{4, 9, 8});
+  CHECK(q->header.count == 288);
+  CHECK(file.value().read("q").ok());
+  CHECK(file.value().read_float64("q").ok());
+  CHECK(file.value().find("nothing") == nullptr);
+  const Result<Tensor> missing = file.value().read("nothing");
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().message == "there is no array \"nothing\"");
+}
+
+TEST_CASE("npz: a .npy is a file of one array") {
+  const std::vector<std::uint64_t> shape = {2};
+  const std::vector<float> values = {1, 2};
+  const Result<NpzFile> file = NpzFile::from_bytes(npy_bytes(shape, values), "weights");
+  REQUIRE(file.ok());
+  REQUIRE(file.value().arrays().size() == 1);
+  CHECK(file.value().arrays()[0].name == "weights");
+  CHECK(file.value().read("weights").value().values == values);
+  CHECK(file.value().read_float64("weights").value().values[1] == 2);
+}
+
+TEST_CASE("npz: a file of neither kind") {
+  for (const std::string_view text : {"", "PK", "hello", "{}"}) {
+    const auto bytes = as_bytes(text);
+    const Result<NpzFile> file = NpzFile::from_bytes({bytes.begin(), bytes.end()}, "x");
+    REQUIRE_FALSE(file.ok());
+    CHECK(file.error().code == ErrorCode::kBadInput);
+    CHECK(file.error().message.find("neither .npz nor .npy") != std::string::npos);
+  }
+  const Result<NpzFile> missing = NpzFile::open("/nonexistent/x.npz");
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().code == ErrorCode::kCannotRead);
+}
+
+TEST_CASE("npz: every length short of the whole is an error") {
+  const Bytes whole = two_arrays_bytes();
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    const Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    const Result<NpzFile> file = NpzFile::from_bytes(part, "x");
+    REQUIRE_FALSE(file.ok());
+    CHECK(file.error().code == ErrorCode::kBadInput);
+  }
+}
+
+TEST_CASE("npz: every single changed byte is read or refused, never worse") {
+  const Bytes whole = two_arrays_bytes();
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    for (const int value : {0, 1, 0x7f, 0xff}) {
+      Bytes changed = whole;
+      changed[i] = static_cast<std::byte>(value);
+      const Result<NpzFile> file = NpzFile::from_bytes(std::move(changed), "x");
+      if (!file.ok()) continue;
+      for (const ArrayInfo& info : file.value().arrays()) {
+        const Result<Tensor> tensor = file.value().read(info.name);
+        if (tensor.ok()) CHECK(tensor.value().values.size() == info.header.count);
+      }
+    }
+  }
+}
+
+TEST_CASE("npz: encrypted entries are refused by name") {
+  check_unreadable(with_field(8, 6, 1, 2), ErrorCode::kUnsupported, "encrypted entries are not read");
+}
+
+TEST_CASE("npz: other compression methods are refused by number") {
+  check_unreadable(with_field(10, 8, 14, 2), ErrorCode::kUnsupported, "zip compression method 14 is not read");
+}
+
+TEST_CASE("npz: an entry that declares more than it can hold is refused before memory is taken for it") {
+  check_unreadable(with_field(24, 22, 0xf0000000, 4), ErrorCode::kBadInput, "it declares 4026531840 bytes, more than");
+  Bytes deflated = with_field(24, 22, 0xf0000000, 4);
+  for (const std::size_t at : places(deflated, kDirectoryEntry)) put(deflated, at + 10, 8, 2);
+  for (const std::size_t at : places(deflated, kLocalHeader)) put(deflated, at + 8, 8, 2);
+  check_unreadable(deflated, ErrorCode::kBadInput, "it declares 4026531840 bytes, more than");
+}
+
+TEST_CASE("npz: damaged data is found by its checksum") {
+  Bytes bytes = two_arrays_bytes();
+  const std::size_t header = places(bytes, "\x93NUMPY")[0];
+  bytes[header + 128] ^= std::byte{1};  // the first number
+  const Result<NpzFile> file = NpzFile::from_bytes(std::move(bytes), "x");
+  REQUIRE(file.ok());
+  const Result<Tensor> tensor = file.value().read("q");
+  REQUIRE_FALSE(tensor.ok());
+  CHECK_MESSAGE(tensor.error().message.find("its bytes are damaged") != std::string::npos, tensor.error().message);
+}
+
+TEST_CASE("npz: an array whose header is broken is listed with its problem; the others are read") {
+  Bytes bytes = two_arrays_bytes();
+  const std::size_t header = places(bytes, "\x93NUMPY")[1];
+  bytes[header] = std::byte{0};
+  const Result<NpzFile> file = NpzFile::from_bytes(std::move(bytes), "x");
+  REQUIRE(file.ok());
+  CHECK(file.value().find("keep")->problem.find("not an npy array") == 0);
+  CHECK(file.value().read("q").ok());
+}
+
+TEST_CASE("npz: names are unique, on one line, and end in .npy") {
+  Result<Bytes> made = npz_bytes({{"a", {1}, std::vector<float>{1}}, {"b", {1}, std::vector<float>{2}}});
+  REQUIRE(made.ok());
+  Bytes same = made.value();
+  for (const std::size_t at : places(same, "b.npy")) same[at] = std::byte{'a'};
+  const Result<NpzFile> twice = NpzFile::from_bytes(same, "x");
+  REQUIRE_FALSE(twice.ok());
+  CHECK(twice.error().message.find("two entries of the archive are named \"a\"") != std::string::npos);
+
+  Bytes other = made.value();
+  for (const std::size_t at : places(other, "b.npy")) std::memcpy(&other[at], "b.txt", 5);
+  for (const std::size_t at : places(other, "a.npy")) other[at] = std::byte{'\n'};
+  const Result<NpzFile> file = NpzFile::from_bytes(other, "x");
+  REQUIRE(file.ok());
+  CHECK(file.value().arrays()[0].name == "?");
+  CHECK(file.value().read("?").ok());
+  CHECK(file.value().find("b.txt")->problem == "not an array: its name does not end in .npy");
+  CHECK(file.value().read("b.txt").error().message.find("array \"b.txt\": ") == 0);
+}

@@ -1,1 +1,266 @@
+// The forward pass against tensors that other implementations computed: NumPy in float64, and TensorFlow.js.
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/attention/forward.h"
+#include "core/base/file.h"
+#include "core/tensor_io/npz.h"
+
+using namespace qkv;
+
+namespace {
+
+const std::string kData = QKV_TEST_DATA;
+using Values = std::vector<double>;
+
+NpzFile open(const std::string& name) {
+  Result<NpzFile> file = NpzFile::open(kData + "/" + name);
+  REQUIRE_MESSAGE(file.ok(), name);
+  return std::move(file).value();
+}
+
+Values expected(const NpzFile& file, const std::string& name) {
+  Result<Tensor64> tensor = file.read_float64(name);
+  REQUIRE_MESSAGE(tensor.ok(), name);
+  return std::move(tensor).value().values;
+}
+
+// A [rows, cols] array, or [cols] as one row.
+SharedMatrix matrix(const NpzFile& file, const std::string& name) {
+  const Result<Tensor> tensor = file.read(name);
+  REQUIRE_MESSAGE(tensor.ok(), name);
+  const auto& shape = tensor.value().shape;
+  REQUIRE((shape.size() == 1 || shape.size() == 2));
+  const auto rows = static_cast<Index>(shape.size() == 2 ? shape[0] : 1);
+  return Matrix(Eigen::Map<const Matrix>(tensor.value().values.data(), rows, static_cast<Index>(shape.back())));
+}
+
+// A [heads, rows, cols] array.
+std::vector<SharedMatrix> head_matrices(const NpzFile& file, const std::string& name) {
+  const Result<Tensor> tensor = file.read(name);
+  REQUIRE_MESSAGE(tensor.ok(), name);
+  const auto& shape = tensor.value().shape;
+  REQUIRE(shape.size() == 3);
+  const auto rows = static_cast<Index>(shape[1]), cols = static_cast<Index>(shape[2]);
+  std::vector<SharedMatrix> heads;
+  for (Index h = 0; h < static_cast<Index>(shape[0]); ++h) {
+    const float* first = tensor.value().values.data() + h * rows * cols;
+    heads.emplace_back(Matrix(Eigen::Map<const Matrix>(first, rows, cols)));
+  }
+  return heads;
+}
+
+// The bytes of the mask: uint8 is no dtype that the program reads, but the archive stores it uncompressed.
+std::vector<std::uint8_t> keep_bytes(const std::string& path, const NpzFile& file) {
+  const ArrayInfo* info = file.find("keep");
+  REQUIRE(info != nullptr);
+  const Result<Bytes> bytes = read_file(path);
+  REQUIRE(bytes.ok());
+  const std::string_view text = as_text(bytes.value());
+  const std::size_t array = text.find("\x93NUMPY", text.find("keep.npy"));
+  const std::size_t first = array + info->header.data_offset;
+  REQUIRE(array != std::string_view::npos);
+  REQUIRE(first + info->header.count <= text.size());
+  return {text.begin() + static_cast<std::ptrdiff_t>(first),
+          text.begin() + static_cast<std::ptrdiff_t>(first + info->header.count)};
+}
+
+double largest(const Values& values) {
+  double result = 0;
+  for (const double value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
+// Distance from |value|, rounded to float32, to the next larger float32.
+double ulp_at(double value) {
+  const float magnitude = std::abs(static_cast<float>(value));
+  return static_cast<double>(std::nextafter(magnitude, std::numeric_limits<float>::infinity())) -
+         static_cast<double>(magnitude);
+}
+
+// The largest distance of the heads of `got`, one after the other, from `want`, in units of `ulp(want cell)`.
+template <class Ulp>
+double worst(const std::vector<const Matrix*>& got, const Values& want, Ulp ulp) {
+  double result = 0;
+  std::size_t next = 0;
+  for (const Matrix* head : got) {
+    for (Index i = 0; i < head->size(); ++i, ++next) {
+      REQUIRE(next < want.size());
+      const double error = std::abs(static_cast<double>(head->data()[i]) - want[next]);
+      result = std::isnan(error) ? HUGE_VAL : std::max(result, error / ulp(want[next]));
+    }
+  }
+  REQUIRE(next == want.size());
+  return result;
+}
+
+// What a float64 sum of n terms in another order than the reference's is off by: about n·2^-53·largest, for the
+// longest row, n = 4099. It counts where cancellation leaves a cell so small that its ulp is less than that.
+double cancellation(const Values& want) { return 4099 * 0x1p-53 * largest(want); }
+
+// Float32 ulps of the cell itself, or of `floor` where that is more. The pass rounds a float64 value once, which is
+// off by half an ulp. Weights need no floor: a softmax adds only what is positive.
+double worst_ulps(const std::vector<const Matrix*>& got, const Values& want, double floor = 0) {
+  return worst(got, want, [floor](double cell) { return std::max(ulp_at(cell), floor); });
+}
+
+// Float32 ulps of the largest cell of the tensor: for sums whose inputs were rounded to float32 on the way.
+double worst_ulps_of_largest(const std::vector<const Matrix*>& got, const Values& want) {
+  const double ulp = ulp_at(largest(want));
+  return worst(got, want, [&](double) { return ulp; });
+}
+
+double worst_difference(const std::vector<const Matrix*>& got, const Values& want) {
+  return worst(got, want, [](double) { return 1.0; });
+}
+
+std::vector<const Matrix*> of_heads(const Trace& trace, MatrixKind kind) {
+  std::vector<const Matrix*> result;
+  for (int h = 0; const Matrix* matrix = trace.find({kind, h}); ++h) result.push_back(matrix);
+  return result;
+}
+
+Trace run(const Problem& problem) {
+  Result<Trace> trace = forward(problem);
+  REQUIRE_MESSAGE(trace.ok(), (trace.ok() ? "" : trace.error().message));
+  return std::move(trace).value();
+}
+
+struct Case {
+  std::string name;
+  AttentionOptions options = {};
+};
+
+const Case kCases[] = {
+    {"plain"},
+    {"one_token"},
+    {"one_dim"},
+    {"odd_sizes"},
+    {"cross"},
+    {"tile_edges"},
+    {"causal", {.causal = true}},
+    {"causal_cross_bottom_right", {.causal = true, .align = CausalAlign::kBottomRight}},
+    {"causal_cross_top_left", {.causal = true, .align = CausalAlign::kTopLeft}},
+    {"padding", {.key_valid = {1, 1, 1, 1, 1, 1, 0, 0, 0}}},
+    {"padding_all", {.key_valid = {0, 0, 0, 0}}},
+    {"scale_one", {.scale = 1.0f}},
+    {"gqa_8_2", {.causal = true}},
+    {"mqa_4_1"},
+    {"huge_logits"},
+    {"huge_equal"},
+    {"long_row"},
+};
+
+struct Weights {
+  SharedMatrix wq, wk, wv, bq, bk, bv, wo, bo;
+};
+
+// The projections of a layer whose Q, K and V weights lie side by side.
+Weights split_weights(const NpzFile& file) {
+  const SharedMatrix w = matrix(file, "wqkv"), b = matrix(file, "bqkv");
+  const Index width = w.cols() / 3;
+  const auto third = [width](const SharedMatrix& all, Index n) { return Matrix(all->middleCols(n * width, width)); };
+  return {third(w, 0), third(w, 1), third(w, 2),        third(b, 0),
+          third(b, 1), third(b, 2), matrix(file, "wo"), matrix(file, "bo")};
+}
+
+}  // namespace
+
+TEST_CASE("scaled dot-product attention agrees with float64 NumPy to one float32 ulp of each cell") {
+  for (const Case& c : kCases) {
+    CAPTURE(c.name);
+    const NpzFile file = open("sdpa/" + c.name + ".npz");
+    const Problem problem = {
+        .source = DirectSource{head_matrices(file, "q"), head_matrices(file, "k"), head_matrices(file, "v")},
+        .wo = std::nullopt,
+        .bo = std::nullopt,
+        .options = c.options};
+    const Trace trace = run(problem);
+    const Values scores = expected(file, "scores");
+    CHECK(worst_ulps(of_heads(trace, MatrixKind::kScores), scores, cancellation(scores)) <= 1);
+    const Values scaled = expected(file, "scaled");
+    CHECK(worst_ulps(of_heads(trace, MatrixKind::kScaled), scaled, cancellation(scaled)) <= 1);
+    CHECK(worst_ulps(of_heads(trace, MatrixKind::kAttn), expected(file, "attn")) <= 1);
+    const Values out = expected(file, "out");
+    CHECK(worst_ulps(of_heads(trace, MatrixKind::kHeadsOut), out, cancellation(out)) <= 1);
+
+    const std::vector<std::uint8_t> keep = keep_bytes(kData + "/sdpa/" + c.name + ".npz", file);
+    REQUIRE(static_cast<Index>(keep.size()) == trace.keep.size());
+    bool same = true;
+    for (std::size_t i = 0; i < keep.size(); ++i) {
+      same = same && trace.keep.data()[i] == static_cast<float>(keep[i]);
+      for (const HeadTrace& head : trace.heads) same = same && (keep[i] || head.attn.data()[i] == 0.0f);
+    }
+    CHECK(same);
+  }
+}
+
+TEST_CASE("a layer with projections, biases and causal heads agrees with float64 NumPy") {
+  const NpzFile file = open("multi_head_layer.npz");
+  const ProjectedSource source = {.x = matrix(file, "x"),
+                                  .wq = matrix(file, "wq"),
+                                  .wk = matrix(file, "wk"),
+                                  .wv = matrix(file, "wv"),
+                                  .bq = matrix(file, "bq"),
+                                  .bk = matrix(file, "bk"),
+                                  .bv = matrix(file, "bv"),
+                                  .heads = 4,
+                                  .kv_heads = 4};
+  const Trace trace = run({source, matrix(file, "wo"), matrix(file, "bo"), {.causal = true}});
+  const Values q = expected(file, "q");
+  CHECK(worst_ulps(of_heads(trace, MatrixKind::kQ), q, cancellation(q)) <= 1);
+  const Values k = expected(file, "k");
+  CHECK(worst_ulps(of_heads(trace, MatrixKind::kK), k, cancellation(k)) <= 1);
+  const Values v = expected(file, "v");
+  CHECK(worst_ulps(of_heads(trace, MatrixKind::kV), v, cancellation(v)) <= 1);
+  // The reference never rounds Q, K and V; the pass computes on from the float32 values that it shows. Each is off
+  // by half an ulp; softmax and the weighted sums pass on less than that, beside half an ulp of their own.
+  CHECK(worst_ulps_of_largest(of_heads(trace, MatrixKind::kAttn), expected(file, "attn")) <= 1);
+  CHECK(worst_ulps_of_largest(of_heads(trace, MatrixKind::kHeadsOut), expected(file, "heads_out")) <= 1);
+  CHECK(worst_ulps_of_largest({&trace.concat}, expected(file, "concat")) <= 1);
+  REQUIRE(trace.out.has_value());
+  CHECK(worst_ulps_of_largest({&*trace.out}, expected(file, "out")) <= 1);
+}
+
+// The model ran in float32 throughout: over sums of up to 512 products its own rounding is what differs. The float64
+// reference differs from it by 3e-6 in the weights and 2e-5 in the output; the limits are about twice that.
+TEST_CASE("a trained encoder's layers agree with what the model itself computed") {
+  for (const std::string layer : {"0", "1"}) {
+    const NpzFile weights_file = open("use_lite/weights_layer" + layer + ".npz");
+    const Weights w = split_weights(weights_file);
+    for (const std::string sentence : {"0", "1", "2"}) {
+      CAPTURE(layer);
+      CAPTURE(sentence);
+      const NpzFile file = open("use_lite/sentence_" + sentence + ".npz");
+      const std::string l = "l" + layer + ".";
+      const ProjectedSource source = {.x = matrix(file, l + "x"),
+                                      .wq = w.wq,
+                                      .wk = w.wk,
+                                      .wv = w.wv,
+                                      .bq = w.bq,
+                                      .bk = w.bk,
+                                      .bv = w.bv,
+                                      .heads = 4,
+                                      .kv_heads = 4};
+      const Trace trace = run({source, w.wo, w.bo, {}});
+      const Values q = expected(file, l + "q"), q_scaled = expected(file, l + "q_scaled");
+      const double scale = effective_scale({}, trace.shapes.d_k);
+      for (std::size_t i = 0; i < q.size(); ++i) REQUIRE(std::abs(q_scaled[i] - q[i] * scale) <= ulp_at(q_scaled[i]));
+
+      CHECK(worst_difference(of_heads(trace, MatrixKind::kQ), q) <= 5e-5);
+      CHECK(worst_difference(of_heads(trace, MatrixKind::kK), expected(file, l + "k")) <= 5e-5);
+      CHECK(worst_difference(of_heads(trace, MatrixKind::kV), expected(file, l + "v")) <= 5e-5);
+      CHECK(worst_difference(of_heads(trace, MatrixKind::kScaled), expected(file, l + "scores")) <= 5e-5);
+      CHECK(worst_difference(of_heads(trace, MatrixKind::kAttn), expected(file, l + "attn")) <= 5e-6);
+      CHECK(worst_difference(of_heads(trace, MatrixKind::kHeadsOut), expected(file, l + "o")) <= 5e-5);
+      CHECK(worst_difference({&trace.concat}, expected(file, l + "concat")) <= 5e-5);
+      REQUIRE(trace.out.has_value());
+      CHECK(worst_difference({&*trace.out}, expected(file, l + "out")) <= 5e-5);
+    }
+  }
+}

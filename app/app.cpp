@@ -1,0 +1,277 @@
+#include "app/app.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "app/app_impl.h"
+#include "app/panels/concat_tab.h"
+#include "app/panels/head_tab.h"
+#include "app/panels/inspector.h"
+#include "core/base/utf8.h"
+
+namespace qkv {
+namespace {
+
+constexpr ImGuiWindowFlags kPlain = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                                    ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
+constexpr float kLeastStage = 420, kLeastPanel = 216, kMostPanel = 520;
+
+// A scrolling panel with room around its content.
+void begin_panel(const Ui& ui, const char* name, ImVec2 min, ImVec2 max) {
+  ImGui::GetWindowDrawList()->AddRectFilled(min, max, to_u32(ui.colors().panel));
+  ImGui::SetCursorScreenPos(min);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {16, 18});
+  ImGui::BeginChild(name, {max.x - min.x, max.y - min.y}, false, ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoNav);
+}
+
+void end_panel() {
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+}
+
+}  // namespace
+
+App::App(AppServices services, Preferences preferences)
+    : impl_(std::make_unique<Impl>(std::move(services), std::move(preferences))) {
+  Impl& a = *impl_;
+  a.ui.fonts = &a.fonts;
+  a.ui.labels = &a.labels;
+  a.ui.widgets = &a.widgets;
+  a.ui.sink = a.services.heatmaps;
+  ImGui::GetIO().IniFilename = nullptr;
+  for (Example& example : qkv::examples()) a.examples.push_back({std::move(example.title), std::move(example.path)});
+  open(worked_example(), {});
+}
+
+App::~App() = default;
+
+void App::open(Session session, std::filesystem::path path) { impl_->replace_session(std::move(session), std::move(path)); }
+
+void App::open_file(const std::filesystem::path& path) {
+  impl_->with_saved_work([a = impl_.get(), path] { a->load(path); });
+}
+
+bool App::prepare_fonts(float scale) {
+  impl_->ui.scale = scale;
+  if (!impl_->fonts.needs_build(scale)) return false;
+  impl_->fonts.build(scale);
+  return true;
+}
+
+void App::type_character(char32_t character) {
+  if (character >= 32 && character != 127) append_utf8(impl_->ui.typed, character);
+  impl_->redraw = true;
+}
+
+void App::frame() {
+  Impl& a = *impl_;
+  a.take_results();
+  a.begin_ui();
+  a.draw_root();
+  a.draw_dialogs();
+  a.ui.typed.clear();
+  if (!a.ui.focus_seen) a.ui.focus.clear();
+  a.apply_queue();
+  if (a.frames_to_screenshot > 0) {
+    --a.frames_to_screenshot;
+    a.redraw = true;
+  }
+}
+
+bool App::wants_frame_now() const { return impl_->redraw; }
+double App::seconds_to_next_frame() const {
+  return impl_->ui.next_frame_in < 1e8 ? impl_->ui.next_frame_in : std::numeric_limits<double>::infinity();
+}
+
+void App::request_close() {
+  impl_->with_saved_work([a = impl_.get()] { a->quit = true; });
+  impl_->redraw = true;
+}
+bool App::should_quit() const { return impl_->quit; }
+
+std::string App::window_title() const {
+  const std::string& title = impl_->history.current().title;
+  return (impl_->history.is_modified() ? "• " : "") + (title.empty() ? "untitled" : title) + " – qkvlab";
+}
+
+bool App::screenshot_wanted() const { return impl_->frames_to_screenshot == 0; }
+
+void App::wait_for_results() {
+  impl_->engine.wait();
+  impl_->take_results();
+}
+
+Preferences& App::preferences() { return impl_->preferences; }
+const WidgetRegistry& App::widgets() const { return impl_->widgets; }
+const Session& App::session() const { return impl_->history.current(); }
+std::shared_ptr<const Trace> App::trace() const { return {impl_->computed, &impl_->computed->trace}; }
+Color App::clear_color() const { return palette(impl_->preferences.theme).stage; }
+
+CommandContext App::Impl::context() const {
+  CommandContext c;
+  c.can_undo = history.can_undo();
+  c.can_redo = history.can_redo();
+  c.has_selection = stage.selection.has_value();
+  c.can_paste = stage.selection && is_editable(input(), stage.selection->id);
+  c.has_projection = computed->trace.shapes.d_model > 0;
+  c.many_heads = computed->trace.shapes.heads > 1;
+  return c;
+}
+
+void App::Impl::begin_ui() {
+  redraw = false;
+  ui.theme = preferences.theme;
+  if (styled != ui.theme) {
+    apply_style(ui.theme);
+    styled = ui.theme;
+  }
+  ui.time = ImGui::GetTime();
+  ui.next_frame_in = 1e9;
+  ui.focus_seen = false;
+  ui.heatmaps.clear();
+  widgets.begin_frame();
+  labels.begin_frame(ui.scale);
+  stage.last_hover = stage.hover;
+  stage.hover.reset();
+}
+
+void App::Impl::draw_root() {
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushFont(fonts.get(FontRole::kText13));
+  ImGui::Begin("root", nullptr, kPlain);
+  ImGui::PopStyleVar();
+  const Session& session = history.current();
+  const std::string undo = history.can_undo() ? history.undo_label() : "", redo = history.can_redo() ? history.redo_label() : "";
+  if (fonts.want(undo) || fonts.want(redo)) redraw = true;
+  std::vector<MenuEntry> recent;
+  for (const std::string& file : preferences.recent) recent.push_back({std::filesystem::path(file).filename().string(), file});
+  const CommandContext now = context();
+  if (!dialogs.any_open()) handle_shortcuts(now, !ui.keyboard_is_free(), queue);
+  draw_top_bar(ui, {session.title, history.is_modified(), preferences.theme, now, undo, redo, &examples, &recent}, queue);
+  draw_panels({0, kTopBarHeight}, {size.x, size.y - kStatusHeight});
+  double zoom = 1;
+  for (const auto& [axis, view] : stage.axes) zoom = std::max(zoom, view.zoom);
+  draw_status_bar(ui, input(), {engine.busy(), zoom}, {0, size.y - kStatusHeight}, {size.x, size.y});
+  ImGui::End();
+  ImGui::PopFont();
+}
+
+void App::Impl::draw_panels(ImVec2 min, ImVec2 max) {
+  // A narrow window takes from the panels, the right one first.
+  const float width = max.x - min.x;
+  const float left = std::clamp(preferences.left_width, kLeastPanel, std::max(kLeastPanel, width - kLeastStage - kLeastPanel));
+  const float right = std::clamp(preferences.right_width, kLeastPanel, std::max(kLeastPanel, width - kLeastStage - left));
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  begin_panel(ui, "setup", min, {min.x + left, max.y});
+  draw_setup_panel(ui, input(), stage, setup, queue);
+  end_panel();
+  draw_stage({min.x + left, min.y}, {max.x - right, max.y});
+  begin_panel(ui, "inspector", {max.x - right, min.y}, max);
+  draw_inspector(ui, input(), stage, heads, queue);
+  end_panel();
+  list->AddLine({min.x + left - 0.5f, min.y}, {min.x + left - 0.5f, max.y}, to_u32(ui.colors().line));
+  list->AddLine({max.x - right + 0.5f, min.y}, {max.x - right + 0.5f, max.y}, to_u32(ui.colors().line));
+  draw_splitters(min, max, left, right);
+}
+
+void App::Impl::draw_splitters(ImVec2 min, ImVec2 max, float left, float right) {
+  const auto splitter = [&](const char* name, float x, float& width, float current, float direction) {
+    ImGui::SetCursorScreenPos({x - 3, min.y});
+    ImGui::InvisibleButton(name, {6, max.y - min.y});
+    widgets.add(name, {x - 3, min.y}, {x + 3, max.y});
+    if (ImGui::IsItemHovered() || ImGui::IsItemActive()) {
+      ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+      ImGui::GetForegroundDrawList()->AddLine({x, min.y}, {x, max.y}, to_u32(ui.colors().accent), 1);
+    }
+    if (ImGui::IsItemActive() && ImGui::GetIO().MouseDelta.x != 0)
+      width = std::clamp(current + direction * ImGui::GetIO().MouseDelta.x, kLeastPanel, kMostPanel);
+  };
+  splitter("splitter/left", min.x + left, preferences.left_width, left, 1);
+  splitter("splitter/right", max.x - right, preferences.right_width, right, -1);
+}
+
+void App::Impl::draw_stage(ImVec2 min, ImVec2 max) {
+  ImGui::SetCursorScreenPos(min);
+  ImGui::BeginChild("stage", {max.x - min.x, max.y - min.y}, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
+  const StageInput in = input();
+  if (!dialogs.any_open()) handle_cell_keys(ui, in, stage, queue);
+  const float used = draw_tab_bar(ui, in, min, max.x - min.x, queue);
+  const ImVec2 top{min.x, min.y + used};
+  switch (in.session.view.tab) {
+    case Tab::kHead: draw_head_tab(ui, in, stage, top, max, queue); break;
+    case Tab::kHeads: draw_heads_tab(ui, in, stage, heads, top, max, queue); break;
+    case Tab::kConcat: draw_concat_tab(ui, in, stage, top, max, queue); break;
+    case Tab::kProjection:
+      if (in.computed.trace.shapes.d_model > 0) draw_projection_tab(ui, in, stage, top, max, queue);
+      break;
+  }
+  if (open_cell_menu) {
+    ImGui::OpenPopup("cell-menu");
+    open_cell_menu = false;
+  }
+  draw_cell_menu(ui, in, stage, fill, queue);
+  ImGui::EndChild();
+}
+
+void App::Impl::draw_dialogs() {
+  ImGui::PushFont(fonts.get(FontRole::kText13));
+  draw_palette(ui, context(), dialogs.palette, queue);
+  if (const auto chosen = draw_file_dialog(ui, dialogs.file)) file_chosen(dialogs.file.purpose, *chosen);
+  if (const auto request = draw_export_dialog(ui, input(), dialogs.exporting)) export_picture(*request);
+  if (dialogs.exporting.browse) {
+    dialogs.exporting.browse = false;
+    open_file_dialog(dialogs.file, FilePurpose::kExport, dialogs.exporting.path.edit.text);
+  }
+  if (const Answer answer = draw_question(ui, dialogs.question); answer != Answer::kNone) {
+    const auto then = std::exchange(dialogs.on_answer, nullptr);
+    if (then) then(answer);
+  }
+  draw_shortcuts(ui, dialogs.shortcuts);
+  draw_about(ui, dialogs.about);
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  draw_toasts(ui, toasts, {size.x / 2, size.y - kStatusHeight});
+  ImGui::PopFont();
+}
+
+void App::Impl::apply_queue() {
+  ActionQueue todo = std::exchange(queue, ActionQueue{});
+  queue.last_gesture = todo.last_gesture;
+  bool changed = false;
+  for (const QueuedAction& item : todo.actions) {
+    const Status done = history.perform(item.action, item.gesture);
+    if (!done) say(done.error().message, 7);
+    changed = changed || (done.ok() && makes_undo_step(item.action));
+    redraw = true;
+  }
+  if (changed) {
+    ++version;
+    engine.request(history.current());
+    take_results();
+  }
+  for (const CommandId command : todo.commands) run(command);
+  for (const std::filesystem::path& file : todo.open_files) with_saved_work([this, file] { load(file); });
+  for (std::string& message : todo.messages) say(std::move(message));
+  if (!todo.commands.empty() || !todo.open_files.empty() || !todo.messages.empty()) redraw = true;
+}
+
+void App::Impl::take_results() {
+  if (auto result = engine.take_result()) {
+    computed = std::move(result);
+    ++version;
+    redraw = true;
+  }
+  if (const auto error = engine.take_error()) say(error->message, 7);
+}
+
+void App::Impl::say(std::string text, double seconds) {
+  toasts.push_back({std::move(text), ImGui::GetTime() + seconds});
+  if (toasts.size() > 4) toasts.erase(toasts.begin());
+  redraw = true;
+}
+
+}  // namespace qkv

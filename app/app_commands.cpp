@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "app/app_impl.h"
+#include "core/figure/paint.h"
+#include "core/session/session_file.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxRecent = 8;
+
+}  // namespace
+
+void App::deliver_screenshot(const PixelImage& straight_rgba) {
+  Impl& a = *impl_;
+  a.frames_to_screenshot = -1;
+  const Result<Bytes> png = png_bytes(straight_rgba.width, straight_rgba.height, straight_rgba.rgba);
+  const Status done = png ? write_file_atomically(a.screenshot_path, png.value()) : Status(png.error());
+  a.say(done ? "Saved " + a.screenshot_path.string() : "Could not save " + a.screenshot_path.string() + ": " + done.error().message, 7);
+  if (done) a.preferences.export_folder = a.screenshot_path.parent_path().string();
+}
+
+void App::Impl::run(CommandId command) {
+  switch (command) {
+    case CommandId::kNew: with_saved_work([this] { replace_session(worked_example(), {}); }); break;
+    case CommandId::kOpen:
+      with_saved_work([this] { open_file_dialog(dialogs.file, FilePurpose::kOpen, path.empty() ? fs::path() : path.parent_path() / ""); });
+      break;
+    case CommandId::kSave:
+      if (!path.empty()) {
+        save_to(path);
+        break;
+      }
+      [[fallthrough]];
+    case CommandId::kSaveAs: {
+      std::string name = export_file_name(history.current().title, {});
+      name = name.substr(0, name.rfind("-attn.png")) + ".qkv.json";
+      open_file_dialog(dialogs.file, FilePurpose::kSaveAs, path.empty() ? export_folder() / name : path);
+      break;
+    }
+    case CommandId::kExport: open_export_dialog(dialogs.exporting, input(), stage, preferences.theme, export_folder()); break;
+    case CommandId::kScreenshot: open_file_dialog(dialogs.file, FilePurpose::kScreenshot, export_folder() / "qkvlab.png"); break;
+    case CommandId::kQuit: with_saved_work([this] { quit = true; }); break;
+    case CommandId::kUndo:
+    case CommandId::kRedo:
+      if (command == CommandId::kUndo ? !history.can_undo() : !history.can_redo()) break;
+      command == CommandId::kUndo ? history.undo() : history.redo();
+      ++version;
+      engine.request(history.current());
+      take_results();
+      break;
+    case CommandId::kCopy: copy_selection(input(), stage, queue); break;
+    case CommandId::kPaste: paste_selection(input(), stage, queue); break;
+    case CommandId::kPalette: dialogs.palette.just_opened = true; break;
+    case CommandId::kShortcuts: dialogs.shortcuts = {true, true}; break;
+    case CommandId::kAbout: dialogs.about = {true, true}; break;
+    default: run_view_command(command);
+  }
+  redraw = true;
+}
+
+void App::Impl::run_view_command(CommandId command) {
+  ViewSettings view = history.current().view;
+  const int count = computed->trace.shapes.heads;
+  const auto zoom = [&](double factor) {
+    for (auto& [axis, axis_view] : stage.axes) axis_view.zoom = std::max(1.0, axis_view.zoom * factor);
+  };
+  switch (command) {
+    case CommandId::kTabHead: view.tab = Tab::kHead; break;
+    case CommandId::kTabHeads: view.tab = Tab::kHeads; break;
+    case CommandId::kTabConcat: view.tab = Tab::kConcat; break;
+    case CommandId::kTabProjection: view.tab = Tab::kProjection; break;
+    case CommandId::kPreviousHead: view.head = (view.head + count - 1) % count; break;
+    case CommandId::kNextHead: view.head = (view.head + 1) % count; break;
+    case CommandId::kFit: stage.axes.clear(); break;
+    case CommandId::kZoomIn: zoom(1.25); break;
+    case CommandId::kZoomOut: zoom(0.8); break;
+    case CommandId::kThemeLight: preferences.theme = ThemeName::kLight; break;
+    case CommandId::kThemeDark: preferences.theme = ThemeName::kDark; break;
+    case CommandId::kFill: open_cell_menu = true; break;
+    case CommandId::kSelectAll:
+      if (stage.selection)
+        if (const Matrix* m = shown_matrix(input(), stage.selection->id))
+          stage.selection = Selection{stage.selection->id, 0, 0, m->rows() - 1, m->cols() - 1, stage.selection->transposed};
+      break;
+    default: break;
+  }
+  if (!(view == history.current().view)) queue.push(SetView{view});
+}
+
+void App::Impl::replace_session(Session session, fs::path from) {
+  history.reset(std::move(session));
+  path = std::move(from);
+  stage = StageState{};
+  setup = SetupState{};
+  ui.focus.clear();
+  ++version;
+  engine.request(history.current());
+  // Panels need a trace to draw; the first of a large session is waited for.
+  if (computed == nullptr || check_session(computed->session).ok() == false) engine.wait();
+  take_results();
+}
+
+void App::Impl::load(const fs::path& from) {
+  Result<Session> session = open_any(from);
+  if (!session) {
+    say("Could not open " + from.string() + ": " + session.error().message, 9);
+    return;
+  }
+  const auto folder = assets_folder();
+  std::error_code failed;
+  // Examples are templates: saving asks for a place.
+  const bool is_example = folder && fs::equivalent(from.parent_path(), *folder / "sessions", failed);
+  const bool is_session = from.extension() == ".json";
+  replace_session(std::move(session).value(), is_example || !is_session ? fs::path() : from);
+  if (!is_example) remember(from);
+}
+
+void App::Impl::save_to(const fs::path& to) {
+  const Status done = write_session(history.current(), to);
+  if (!done) {
+    say("Could not save " + to.string() + ": " + done.error().message, 9);
+    return;
+  }
+  path = to;
+  history.mark_saved();
+  remember(to);
+  say("Saved " + to.string());
+}
+
+void App::Impl::with_saved_work(std::function<void()> then) {
+  if (!history.is_modified()) {
+    then();
+    return;
+  }
+  ask(dialogs.question, "Save your changes?", "“" + history.current().title + "” has changes that are not saved.", "Save", "Don't save");
+  dialogs.on_answer = [this, then](Answer answer) {
+    if (answer == Answer::kOther) then();
+    if (answer != Answer::kYes) return;
+    if (path.empty()) {
+      run(CommandId::kSaveAs);
+      return;
+    }
+    save_to(path);
+    if (!history.is_modified()) then();
+  };
+  redraw = true;
+}
+
+void App::Impl::with_overwrite_asked(const fs::path& to, std::function<void()> then) {
+  std::error_code failed;
+  if (to == path || !fs::exists(to, failed)) {
+    then();
+    return;
+  }
+  ask(dialogs.question, "Replace the file?", to.string() + " exists already.", "Replace");
+  dialogs.on_answer = [then](Answer answer) {
+    if (answer == Answer::kYes) then();
+  };
+}
+
+void App::Impl::export_picture(const ExportRequest& request) {
+  FigureSpec spec = request.spec;
+  spec.look = history.current().view;
+  const auto write = [this, spec, to = request.path] {
+    const Result<Figure> figure = layout_figure(computed->session, computed->trace, spec, labels.shaper());
+    const Result<Bytes> png = figure ? figure_png(figure.value(), labels.shaper()) : Result<Bytes>(figure.error());
+    const Status done = png ? write_file_atomically(to, png.value()) : Status(png.error());
+    if (!done) {
+      dialogs.exporting.problem = "Could not write " + to.string() + ": " + done.error().message;
+      dialogs.exporting.open = dialogs.exporting.just_opened = true;
+      return;
+    }
+    dialogs.exporting.open = false;
+    preferences.export_folder = fs::absolute(to).parent_path().string();
+    say("Saved " + to.string());
+  };
+  dialogs.exporting.open = false;
+  with_overwrite_asked(request.path, write);
+  redraw = true;
+}
+
+void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
+  switch (purpose) {
+    case FilePurpose::kOpen: load(chosen); break;
+    case FilePurpose::kSaveAs: {
+      const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + ".qkv.json");
+      with_overwrite_asked(to, [this, to] { save_to(to); });
+      break;
+    }
+    case FilePurpose::kExport:
+      dialogs.exporting.path.edit.set(chosen.string());
+      dialogs.exporting.open = dialogs.exporting.just_opened = true;
+      break;
+    case FilePurpose::kScreenshot: {
+      const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + ".png");
+      with_overwrite_asked(to, [this, to] {
+        screenshot_path = to;
+        frames_to_screenshot = 3;  // until the dialogs are gone from the picture
+        toasts.clear();
+      });
+      break;
+    }
+  }
+  redraw = true;
+}
+
+fs::path App::Impl::export_folder() const {
+  std::error_code failed;
+  if (!preferences.export_folder.empty() && fs::is_directory(preferences.export_folder, failed)) return preferences.export_folder;
+  if (!path.empty()) return path.parent_path();
+  if (const char* home = std::getenv("HOME"); home != nullptr && fs::is_directory(home, failed)) return home;
+  return fs::current_path(failed);
+}
+
+void App::Impl::remember(const fs::path& file) {
+  std::error_code failed;
+  const std::string text = fs::absolute(file, failed).string();
+  std::erase(preferences.recent, text);
+  preferences.recent.insert(preferences.recent.begin(), text);
+  if (preferences.recent.size() > kMaxRecent) preferences.recent.resize(kMaxRecent);
+}
+
+}  // namespace qkv

@@ -1,0 +1,92 @@
+// The state behind App, shared by the files that implement it. Private to app/.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/app.h"
+#include "app/assets.h"
+#include "app/engine/engine.h"
+#include "app/panels/cell_editor.h"
+#include "app/panels/export_dialog.h"
+#include "app/panels/file_dialog.h"
+#include "app/panels/frame_panels.h"
+#include "app/panels/heads_tab.h"
+#include "app/panels/message_dialogs.h"
+#include "app/panels/setup_panel.h"
+#include "core/session/history.h"
+
+namespace qkv {
+
+struct Dialogs {
+  FileDialogState file;
+  ExportState exporting;
+  QuestionState question;
+  InfoState shortcuts, about;
+  PaletteState palette;
+  std::function<void(Answer)> on_answer;  // of `question`
+  bool any_open() const {
+    return file.open || exporting.open || question.open || shortcuts.open || about.open || palette.open;
+  }
+};
+
+struct App::Impl {
+  Impl(AppServices given, Preferences remembered)
+      : services(std::move(given)), preferences(std::move(remembered)), labels(*services.images), engine(services.wake),
+        history(worked_example()) {}
+
+  AppServices services;
+  Preferences preferences;
+  FontSet fonts;
+  LabelCache labels;
+  WidgetRegistry widgets;
+  Ui ui;
+  Engine engine;
+  History history;
+  std::filesystem::path path;                // where Save writes
+  std::shared_ptr<const Computed> computed;  // never null after open()
+  std::uint64_t version = 1;
+  ActionQueue queue;
+  SetupState setup;
+  StageState stage;
+  HeadsState heads;
+  FillForm fill;
+  Dialogs dialogs;
+  std::vector<Toast> toasts;
+  std::vector<MenuEntry> examples;
+  std::optional<ThemeName> styled;           // theme that ImGui's style was set to
+  std::filesystem::path screenshot_path;
+  int frames_to_screenshot = -1;             // −1: none wanted
+  bool open_cell_menu = false;
+  bool quit = false;
+  bool redraw = true;
+
+  // app.cpp: one frame
+  StageInput input() const { return {history.current(), *computed, version}; }
+  CommandContext context() const;
+  void begin_ui();
+  void draw_root();
+  void draw_panels(ImVec2 min, ImVec2 max);
+  void draw_stage(ImVec2 min, ImVec2 max);
+  void draw_splitters(ImVec2 min, ImVec2 max, float left, float right);
+  void draw_dialogs();
+  void apply_queue();
+  void take_results();
+  void say(std::string text, double seconds = 5);
+
+  // app_commands.cpp: what commands do
+  void run(CommandId command);
+  void run_view_command(CommandId command);
+  void replace_session(Session session, std::filesystem::path from);
+  void load(const std::filesystem::path& from);
+  void save_to(const std::filesystem::path& to);
+  void with_saved_work(std::function<void()> then);
+  void with_overwrite_asked(const std::filesystem::path& to, std::function<void()> then);
+  void export_picture(const ExportRequest& request);
+  void file_chosen(FilePurpose purpose, const std::filesystem::path& chosen);
+  std::filesystem::path export_folder() const;
+  void remember(const std::filesystem::path& file);
+};
+
+}  // namespace qkv

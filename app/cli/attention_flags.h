@@ -1,0 +1,23 @@
+// The attention options of the command line: --options and a flag for each key.
+#pragma once
+
+#include "app/cli/common.h"
+
+namespace qkv::cli {
+
+// The words as given. A flag goes over --options, which goes over the file.
+struct AttentionFlags {
+  std::optional<std::string> options;  // JSON, or @file
+  std::optional<std::string> align, scale, key_valid;
+  bool causal = false;
+  const CLI::Option* causal_given = nullptr;
+};
+
+// `with_scale` false where --scale is something else in the command (the picture's); --options sets the scale there.
+void add_attention_flags(CLI::App& app, AttentionFlags& flags, bool with_scale = true);
+
+// Sets the options of `session`. Errors: kUsage naming the flag; those of an options file bear its name and are
+// kBadInput, kUnsupported or kCannotRead.
+Status apply_attention_flags(const AttentionFlags& flags, Session& session);
+
+}  // namespace qkv::cli

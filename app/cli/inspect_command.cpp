@@ -1,0 +1,208 @@
+// `qkvlab inspect`: what a session or tensor file holds.
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "core/base/number_text.h"
+#include "core/base/utf8.h"
+#include "core/session/session_file.h"
+#include "core/tensor_io/npz.h"
+
+namespace qkv::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Row = std::vector<std::string>;
+
+// Columns that `text` takes in a terminal: CJK characters take two, marks that join the one before take none.
+std::size_t columns_of(std::string_view text) {
+  std::size_t columns = 0;
+  for (std::size_t pos = 0; pos < text.size();) {
+    const char32_t code_point = next_code_point(text, pos);
+    if (!joins_previous(code_point)) columns += is_cjk(code_point) ? 2 : 1;
+  }
+  return columns;
+}
+
+// Rows with their columns lined up, two spaces between them.
+std::string table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths;
+  for (const Row& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(widths[i] + 2 - columns_of(row[i]), ' ');
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+// "<f4" as NumPy's name of the type; other descriptions as they are.
+std::string dtype_name(const std::string& descr) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kNames{{{"f2", "float16"},
+                                                                                  {"f4", "float32"},
+                                                                                  {"f8", "float64"},
+                                                                                  {"i1", "int8"},
+                                                                                  {"i2", "int16"},
+                                                                                  {"i4", "int32"},
+                                                                                  {"i8", "int64"},
+                                                                                  {"u1", "uint8"},
+                                                                                  {"u2", "uint16"},
+                                                                                  {"u4", "uint32"},
+                                                                                  {"u8", "uint64"},
+                                                                                  {"b1", "bool"},
+                                                                                  {"c8", "complex64"}}};
+  if (descr.size() != 3) return descr;
+  for (const auto& [code, name] : kNames) {
+    if (descr.substr(1) == code) return std::string(name) + (descr[0] == '>' ? ", big endian" : "");
+  }
+  return descr;
+}
+
+Json options_json(const AttentionOptions& options, const Shapes& shapes) {
+  Json json;
+  json["scale"] = options.scale ? static_cast<double>(*options.scale) : effective_scale(options, shapes.d_k);
+  json["causal"] = options.causal;
+  json["align"] = options.align == CausalAlign::kTopLeft ? "top_left" : "bottom_right";
+  if (!options.key_valid.empty()) json["key_valid"] = options.key_valid;
+  return json;
+}
+
+Json session_json(const Session& session, const Shapes& shapes) {
+  Json json;
+  json["title"] = session.title;
+  json["source"] = std::holds_alternative<DirectSource>(session.problem.source) ? "qkv" : "projected";
+  json["tokens"] = session.tokens;
+  if (session.key_tokens) json["key_tokens"] = *session.key_tokens;
+  json["shapes"] = {{"nq", shapes.nq},   {"nk", shapes.nk},  {"heads", shapes.heads}, {"kv_heads", shapes.kv_heads},
+                    {"d_k", shapes.d_k}, {"d_v", shapes.d_v}};
+  if (shapes.d_model > 0) json["shapes"]["d_model"] = shapes.d_model;
+  if (shapes.d_out > 0) json["shapes"]["d_out"] = shapes.d_out;
+  json["wo"] = session.problem.wo.has_value();
+  json["attention"] = options_json(session.problem.options, shapes);
+  return json;
+}
+
+std::string joined(const std::vector<std::string>& tokens) {
+  std::string line;
+  for (const std::string& token : tokens) line += (line.empty() ? "" : " ") + printable(token);
+  return line;
+}
+
+Row options_row(const AttentionOptions& options, const Shapes& shapes) {
+  std::string text = "scale " + (options.scale ? format_shortest(*options.scale)
+                                               : "1/√d_k = " + format_fixed(effective_scale(options, shapes.d_k), 4));
+  if (options.causal) {
+    text += ", causal";
+    if (shapes.nq != shapes.nk) text += options.align == CausalAlign::kTopLeft ? " top_left" : " bottom_right";
+  }
+  if (!options.key_valid.empty()) {
+    text += ", key_valid ";
+    for (std::size_t i = 0; i < options.key_valid.size(); ++i) {
+      text += (i == 0 ? "" : ",") + std::to_string(options.key_valid[i]);
+    }
+  }
+  return {"attention", text};
+}
+
+std::string session_table(const Session& session, const Shapes& shapes) {
+  const bool projected = std::holds_alternative<ProjectedSource>(session.problem.source);
+  std::vector<Row> rows;
+  rows.push_back({"session", printable(session.title)});
+  rows.push_back({"source", projected ? "Q, K, V projected from X" : "Q, K, V as given"});
+  rows.push_back({"tokens", std::to_string(shapes.nq) + ": " + joined(session.tokens)});
+  if (session.key_tokens) rows.push_back({"keys", std::to_string(shapes.nk) + ": " + joined(*session.key_tokens)});
+  std::string heads = std::to_string(shapes.heads);
+  if (shapes.kv_heads != shapes.heads) heads += " (" + std::to_string(shapes.kv_heads) + " key/value heads)";
+  rows.push_back({"heads", heads});
+  rows.push_back({"d_k, d_v", std::to_string(shapes.d_k) + ", " + std::to_string(shapes.d_v)});
+  if (shapes.d_model > 0) rows.push_back({"d_model", std::to_string(shapes.d_model)});
+  const std::string wo_shape = std::to_string(shapes.heads * shapes.d_v) + " × " + std::to_string(shapes.d_out);
+  rows.push_back({"W^O", session.problem.wo ? wo_shape : "none"});
+  rows.push_back(options_row(session.problem.options, shapes));
+  return table(rows);
+}
+
+Json array_json(const ArrayInfo& array) {
+  Json json;
+  json["name"] = array.name;
+  json["dtype"] = dtype_name(array.header.descr);
+  json["shape"] = array.header.shape;
+  json["bytes"] = array.bytes;
+  json["readable"] = array.problem.empty();
+  if (!array.problem.empty()) json["problem"] = array.problem;
+  return json;
+}
+
+std::string arrays_table(const NpzFile& file) {
+  std::vector<Row> rows{{"name", "dtype", "shape", "readable"}};
+  for (const ArrayInfo& array : file.arrays()) {
+    rows.push_back({printable(array.name), printable(dtype_name(array.header.descr)), shape_text(array.header.shape),
+                    array.problem.empty() ? "yes" : "no: " + printable(array.problem)});
+  }
+  return table(rows);
+}
+
+std::string dump(const std::string& name, const char* kind, const Json& content) {
+  Json json;
+  json["file"] = name;
+  json["kind"] = kind;
+  json.update(content);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Status inspect_session(const std::string& name, const Session& session, bool as_json) {
+  const Result<Shapes> shapes = check_session(session);
+  if (!shapes.ok()) return located(name, shapes.error());
+  if (as_json) return print(dump(name, "session", session_json(session, shapes.value())));
+  return print(session_table(session, shapes.value()));
+}
+
+Status inspect_tensors(const std::string& name, const NpzFile& file, bool as_json) {
+  if (!as_json) return print(arrays_table(file));
+  Json arrays = Json::array();
+  for (const ArrayInfo& array : file.arrays()) arrays.push_back(array_json(array));
+  return print(dump(name, "tensors", {{"arrays", arrays}}));
+}
+
+Status inspect(const std::string& name, bool as_json) {
+  const Result<std::filesystem::path> path = find_input_file(name);
+  if (!path.ok()) {  // the worked example is there without a file
+    const Result<Input> input = open_input(name);
+    return input.ok() ? inspect_session(name, input.value().session, as_json) : Status(input.error());
+  }
+  Result<Bytes> content = read_input(name, path.value());
+  if (!content.ok()) return content.error();
+  if (looks_like_session(content.value())) {
+    const Result<Session> session = parse_session(as_text(content.value()), path.value().parent_path());
+    return session.ok() ? inspect_session(name, session.value(), as_json) : Status(located(name, session.error()));
+  }
+  const Result<NpzFile> file = NpzFile::from_bytes(std::move(content).value(), path.value().stem().string());
+  return file.ok() ? inspect_tensors(name, file.value(), as_json) : Status(located(name, file.error()));
+}
+
+}  // namespace
+
+int inspect_command(const Arguments& words) {
+  std::optional<std::string> file;
+  bool as_json = false;
+  CLI::App app{
+      "Says what FILE holds: of a session its tokens, shapes and options; of tensors each array's name,\n"
+      "type and shape, and whether it can be read.",
+      "qkvlab inspect"};
+  add_text(app, "FILE", file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
+  app.add_flag("--json", as_json, "As JSON, for scripts");
+  app.footer(
+      "Examples:\n"
+      "  qkvlab inspect cat_sleeps\n"
+      "  qkvlab inspect layer.npz --json\n");
+  if (const std::optional<int> code = parse_arguments(app, "FILE [--json]", words)) return *code;
+  return report(inspect(*file, as_json));
+}
+
+}  // namespace qkv::cli

@@ -1,0 +1,50 @@
+#include "app/engine/digest.h"
+
+#include <cmath>
+
+namespace qkv {
+
+ScaleGroup scale_group(MatrixKind kind) {
+  switch (kind) {
+    case MatrixKind::kAttn: return ScaleGroup::kWeights;
+    case MatrixKind::kScores:
+    case MatrixKind::kScaled: return ScaleGroup::kScores;
+    case MatrixKind::kKeep: return ScaleGroup::kMask;
+    default: return ScaleGroup::kValues;
+  }
+}
+
+TraceDigest digest(const Trace& trace) {
+  TraceDigest result;
+  const Index shift =
+      trace.problem.options.align == CausalAlign::kBottomRight ? trace.shapes.nk - trace.shapes.nq : 0;
+  for (const HeadTrace& head : trace.heads) result.heads.push_back(head_stats(head.attn, trace.keep, shift));
+  for (const MatrixKind kind : kAllMatrixKinds) {
+    const int count = is_per_head(kind) ? trace.shapes.heads : 1;
+    for (int head = 0; head < count; ++head) {
+      const Matrix* matrix = trace.find({kind, head});
+      if (matrix == nullptr || kind == MatrixKind::kKeep) continue;
+      const bool masked = kind == MatrixKind::kAttn;
+      const FiniteExtent extent = finite_extent(*matrix, masked ? &trace.keep : nullptr);
+      FiniteExtent& total = scale_group(kind) == ScaleGroup::kWeights  ? result.weights
+                            : scale_group(kind) == ScaleGroup::kScores ? result.scores
+                                                                       : result.values;
+      total = merge(total, extent);
+    }
+  }
+  for (const HeadTrace& head : trace.heads)
+    for (Index row = 0; row < head.attn.rows(); ++row) {
+      if (head.rows[static_cast<std::size_t>(row)].visible == 0) continue;
+      const double off = std::abs(head.attn.row(row).cast<double>().sum() - 1);
+      if (off > result.worst_row_sum) result.worst_row_sum = off;
+    }
+  result.warnings = find_warnings(trace);
+  result.hidden = static_cast<Index>((trace.keep.array() == 0).count());
+  return result;
+}
+
+const FiniteExtent& extent_of(const TraceDigest& digest, ScaleGroup group) {
+  return group == ScaleGroup::kWeights ? digest.weights : group == ScaleGroup::kScores ? digest.scores : digest.values;
+}
+
+}  // namespace qkv

@@ -1,0 +1,38 @@
+// What to export as a picture, how, and where to.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "app/panels/stage.h"
+#include "core/figure/figure.h"
+
+namespace qkv {
+
+struct ExportState {
+  bool open = false, just_opened = false;
+  FigureSpec spec;
+  NumberEntry entry;
+  TextFieldState path;
+  bool browse = false;          // the person asked for the file dialog
+  std::string problem;          // why the last try failed
+  std::string size_text;        // "1240 × 830 pixels", for the spec it was made for
+  FigureSpec sized;
+  std::uint64_t sized_version = 0;
+};
+
+void open_export_dialog(ExportState& state, const StageInput& in, const StageState& stage, ThemeName theme,
+                        const std::filesystem::path& folder);
+
+struct ExportRequest {
+  FigureSpec spec;
+  std::filesystem::path path;
+};
+// What the person confirmed in this frame.
+std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, ExportState& state);
+
+// "the worked example" → "the-worked-example-heads.png"
+std::string export_file_name(const std::string& title, const FigureSpec& spec);
+
+}  // namespace qkv

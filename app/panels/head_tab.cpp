@@ -1,0 +1,197 @@
+#include "app/panels/head_tab.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "app/panels/fit.h"
+#include "core/base/number_text.h"
+
+namespace qkv {
+namespace {
+
+constexpr float kMargin = 24;
+constexpr float kGap = 40;        // between factors and products, with an operator in it
+constexpr float kTitleRoom = 26;
+constexpr float kBarRoom = 64;    // colour bars below
+
+std::string shape_text(Index rows, Index cols) { return std::to_string(rows) + " × " + std::to_string(cols); }
+
+struct Extents {
+  float dk_w, keys_w, dv_w;       // horizontal
+  float dk_h, keys_h, queries_h;  // vertical
+};
+
+Extents fit_extents(const HeadLayoutInput& in, float room_w, float room_h) {
+  const Shapes& s = in.shapes;
+  std::vector<Index> across = {s.d_k, s.nk, s.nk, s.nk, s.d_v};
+  if (in.mask) across.push_back(s.nk);
+  const Index top = std::max(s.d_k, s.nk);
+  const std::array down = {top, s.nq};
+  double w = fit_cell(across, room_w), h = fit_cell(down, room_h);
+  // Cells that can carry numbers are squares, as on paper; small ones use the room they have.
+  if (std::min(w, h) >= 12) w = h = std::floor(std::min(w, h));
+  return {axis_length(s.d_k, w), axis_length(s.nk, w), axis_length(s.d_v, w),
+          axis_length(s.d_k, h), axis_length(s.nk, h), axis_length(s.nq, h)};
+}
+
+MatrixPlace place_at(MatrixKind kind, int head, Axis rows, Axis cols, ImVec2 min, ImVec2 size, std::string title,
+                     std::string subtitle) {
+  MatrixPlace place;
+  place.id = {kind, head};
+  place.rows = rows;
+  place.cols = cols;
+  place.min = {std::floor(min.x), std::floor(min.y)};
+  place.size = {std::floor(size.x), std::floor(size.y)};
+  place.title = std::move(title);
+  place.subtitle = std::move(subtitle);
+  return place;
+}
+
+void draw_step(Ui& ui, const MatrixPlace& from, const MatrixPlace& to, std::string_view sign, std::string_view word) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float x0 = from.min.x + from.size.x, x1 = to.min.x;
+  const float y = from.min.y + std::min(from.size.y, to.size.y) / 2;
+  draw_text_in(ui, list, FontRole::kText14, {x0, y - 14}, {x1, y + 4}, ui.colors().dim, sign, TextAlign::kCenter);
+  draw_text_in(ui, list, FontRole::kSmall11, {x0, y + 4}, {x1, y + 20}, ui.colors().faint, word, TextAlign::kCenter);
+}
+
+std::string scale_sign(const StageInput& in) {
+  const auto& scale = in.computed.session.problem.options.scale;
+  if (scale) return "× " + format_value(*scale, 3);
+  return "√" + std::to_string(in.computed.trace.shapes.d_k);
+}
+
+std::vector<MatrixPlace*> places(HeadLayout& layout, bool mask) {
+  std::vector<MatrixPlace*> all = {&layout.q, &layout.k, &layout.v, &layout.scores, &layout.scaled};
+  if (mask) all.push_back(&layout.keep);
+  all.push_back(&layout.attn);
+  all.push_back(&layout.out);
+  return all;
+}
+
+void draw_bar(Ui& ui, ImVec2 at, float width, const std::string& colormap, const ColorRange& range,
+              std::optional<float> mark, int decimals) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ColorTable& table = ui.table(colormap);
+  const float height = 10;
+  for (int i = 0; i < 64; ++i) {
+    const float x0 = at.x + width * static_cast<float>(i) / 64, x1 = at.x + width * static_cast<float>(i + 1) / 64;
+    const ImDrawFlags corners = i == 0 ? ImDrawFlags_RoundCornersLeft : i == 63 ? ImDrawFlags_RoundCornersRight : ImDrawFlags_RoundCornersNone;
+    const std::size_t entry = range.flat ? 128 : static_cast<std::size_t>(i * 4 + 2);
+    list->AddRectFilled({x0, at.y}, {x1, at.y + height}, to_u32(table[entry]), 4, corners);
+  }
+  if (mark && std::isfinite(*mark)) {
+    const float x = at.x + width * static_cast<float>(std::clamp(range.position(*mark), 0.0, 1.0));
+    list->AddTriangleFilled({x - 4, at.y - 6}, {x + 4, at.y - 6}, {x, at.y - 1}, to_u32(ui.colors().text));
+  }
+  const float y = at.y + height + 4;
+  if (range.flat) {
+    draw_text_in(ui, list, FontRole::kSmall11, {at.x, y}, {at.x + width, y + 14}, ui.colors().dim,
+                 "all " + format_value(range.low, decimals), TextAlign::kCenter);
+    return;
+  }
+  const auto whole = [](float v) { return v == std::round(v) && std::abs(v) < 1e5f; };
+  const int digits = whole(range.low) && whole(range.high) ? 0 : decimals;
+  draw_text_in(ui, list, FontRole::kSmall11, {at.x, y}, {at.x + width, y + 14}, ui.colors().dim,
+               format_value(range.low, digits), TextAlign::kLeft);
+  draw_text_in(ui, list, FontRole::kSmall11, {at.x, y}, {at.x + width, y + 14}, ui.colors().dim,
+               format_value(range.high, digits), TextAlign::kRight);
+}
+
+}  // namespace
+
+HeadLayout layout_head(const HeadLayoutInput& in) {
+  const Shapes& s = in.shapes;
+  const float left_labels = in.query_labels + 8, v_labels = in.key_labels + 8;
+  const float out_gap = std::max(kGap, v_labels + 20);
+  const int products = in.mask ? 4 : 3;
+  const float fixed_w = 2 * kMargin + left_labels + kGap * static_cast<float>(products) + out_gap;
+  const float fixed_h = 2 * kTitleRoom + in.key_label_height + kGap - 8 + kBarRoom + kMargin;
+  const float stage_w = in.max.x - in.min.x, stage_h = in.max.y - in.min.y;
+  const Extents e = fit_extents(in, stage_w - fixed_w, stage_h - fixed_h);
+  const float top_h = std::max(e.dk_h, e.keys_h);
+  const float used_w = fixed_w - 2 * kMargin + e.dk_w + e.keys_w * static_cast<float>(products) + e.dv_w;
+  const float used_h = fixed_h - kMargin + top_h + e.queries_h;
+  const float x0 = in.min.x + std::max(kMargin, (stage_w - used_w) / 2) + left_labels;
+  const float y_top = in.min.y + std::max(8.0f, (stage_h - used_h) / 2) + kTitleRoom + in.key_label_height;
+  const float y_mid = y_top + top_h + kGap - 8 + kTitleRoom;
+
+  HeadLayout layout;
+  layout.cell = e.keys_w / static_cast<float>(s.nk);
+  const int kv = kv_head_of(s, in.head);
+  float x = x0;
+  layout.q = place_at(MatrixKind::kQ, in.head, Axis::kQueries, Axis::kDk, {x, y_mid}, {e.dk_w, e.queries_h}, "Q", shape_text(s.nq, s.d_k));
+  x += e.dk_w + kGap;
+  layout.k = place_at(MatrixKind::kK, kv, Axis::kDk, Axis::kKeys, {x, y_top + top_h - e.dk_h}, {e.keys_w, e.dk_h}, "Kᵀ", shape_text(s.d_k, s.nk));
+  layout.k.transposed = true;
+  layout.scores = place_at(MatrixKind::kScores, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "S = Q Kᵀ", shape_text(s.nq, s.nk));
+  x += e.keys_w + kGap;
+  layout.scaled = place_at(MatrixKind::kScaled, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "S / √dₖ", "");
+  x += e.keys_w + kGap;
+  if (in.mask) {
+    layout.keep = place_at(MatrixKind::kKeep, 0, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "mask", "");
+    layout.keep.numbers = false;
+    x += e.keys_w + kGap;
+  }
+  layout.attn = place_at(MatrixKind::kAttn, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "A", "");
+  x += e.keys_w + out_gap;
+  layout.v = place_at(MatrixKind::kV, kv, Axis::kKeys, Axis::kDv, {x, y_top + top_h - e.keys_h}, {e.dv_w, e.keys_h}, "V", shape_text(s.nk, s.d_v));
+  layout.out = place_at(MatrixKind::kHeadsOut, in.head, Axis::kQueries, Axis::kDv, {x, y_mid}, {e.dv_w, e.queries_h}, "O = A V", shape_text(s.nq, s.d_v));
+  layout.q.row_labels = true;
+  layout.q.label_room = in.query_labels;
+  layout.k.col_labels = true;
+  layout.k.top_room = in.key_label_height;
+  layout.v.row_labels = true;
+  layout.v.label_room = in.key_labels;
+  layout.bars = {layout.q.min.x, y_mid + std::floor(e.queries_h) + 34};
+  return layout;
+}
+
+void draw_color_bars(Ui& ui, const StageInput& in, const StageState& state, ImVec2 at,
+                     std::initializer_list<ScaleGroup> groups) {
+  const auto focus = focus_cell(state);
+  for (const ScaleGroup group : groups) {
+    const MatrixKind kind = group == ScaleGroup::kWeights ? MatrixKind::kAttn
+                            : group == ScaleGroup::kScores ? MatrixKind::kScores
+                                                           : MatrixKind::kV;
+    const MatrixId id{kind, 0};
+    std::optional<float> mark;
+    if (focus && scale_group(focus->id.kind) == group)
+      if (const Matrix* m = shown_matrix(in, focus->id); m != nullptr && focus->row < m->rows() && focus->col < m->cols())
+        mark = (*m)(focus->row, focus->col);
+    const bool concat = in.session.view.tab == Tab::kConcat, projection = in.session.view.tab == Tab::kProjection;
+    const char* name = group == ScaleGroup::kWeights   ? "weights A"
+                       : group == ScaleGroup::kScores  ? "scores"
+                       : concat                        ? "concat, weights, output"
+                       : projection                    ? "input, weights, Q, K, V"
+                                                       : "Q, K, V, O";
+    draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {at.x, at.y - 22}, ui.colors().dim, name);
+    draw_bar(ui, at, 144, shown_colormap(in, id), shown_range(in, id), mark, in.session.view.decimals);
+    at.x += 144 + 40;
+  }
+}
+
+void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, ImVec2 max, ActionQueue& queue) {
+  const Trace& trace = in.computed.trace;
+  const auto queries = axis_labels(in.computed.session, Axis::kQueries, trace.shapes.nq);
+  const auto keys = axis_labels(in.computed.session, Axis::kKeys, trace.shapes.nk);
+  HeadLayoutInput input{min, max, trace.shapes, std::clamp(in.session.view.head, 0, trace.shapes.heads - 1),
+                        in.computed.digest.hidden > 0, row_label_room(ui, queries), row_label_room(ui, keys), 22};
+  HeadLayout layout = layout_head(input);
+  const float room = col_label_room(ui, keys, static_cast<float>(layout.cell));
+  if (room != input.key_label_height) {
+    input.key_label_height = room;
+    layout = layout_head(input);
+  }
+  if (in.computed.session.problem.options.scale) layout.scaled.title = "S · scale";
+  for (const MatrixPlace* place : places(layout, input.mask)) draw_matrix(ui, in, state, *place, queue);
+  const bool default_scale = !in.computed.session.problem.options.scale.has_value();
+  draw_step(ui, layout.scores, layout.scaled, default_scale ? "÷" : "→", scale_sign(in));
+  if (input.mask) draw_step(ui, layout.scaled, layout.keep, "→", "hide");
+  draw_step(ui, input.mask ? layout.keep : layout.scaled, layout.attn, "→", "softmax");
+  draw_color_bars(ui, in, state, layout.bars, {ScaleGroup::kValues, ScaleGroup::kScores, ScaleGroup::kWeights});
+}
+
+}  // namespace qkv

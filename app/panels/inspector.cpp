@@ -1,0 +1,305 @@
+#include "app/panels/inspector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "app/panels/inspector_words.h"
+#include "core/attention/explain.h"
+#include "core/base/number_text.h"
+
+namespace qkv {
+namespace {
+
+constexpr std::size_t kMostTerms = 14;  // longer sums show their largest terms
+constexpr float kLine = 24;
+
+// Writes lines down the panel.
+class Writer {
+ public:
+  Writer(Ui& ui, const StageInput& in) : ui_(ui), in_(in), list_(ImGui::GetWindowDrawList()) {
+    width_ = ImGui::GetContentRegionAvail().x;
+  }
+
+  Ui& ui() { return ui_; }
+  int decimals() const { return in_.session.view.decimals; }
+  std::string number(double value) const { return format_value(value, decimals()); }
+  std::string token(Axis axis, Index index) const {
+    const auto& tokens = axis == Axis::kKeys ? in_.computed.session.keys() : in_.computed.session.tokens;
+    return index >= 0 && index < static_cast<Index>(tokens.size()) ? tokens[static_cast<std::size_t>(index)] : std::to_string(index + 1);
+  }
+
+  void space(float height) { ImGui::Dummy({1, height}); }
+  void caps(const std::string& text) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    draw_label_in(ui_, list_, at, {at.x + width_, at.y + 18}, text, 11, ui_.colors().dim, TextAlign::kLeft, true);
+    ImGui::Dummy({width_, 20});
+  }
+  void section(std::string_view text) {
+    space(14);
+    heading(ui_, text);
+    space(2);
+  }
+  void big(const std::string& text) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    draw_text(ui_, list_, FontRole::kValue26, at, ui_.colors().text, text);
+    ImGui::Dummy({width_, 34});
+  }
+  void paragraph(const std::string& text) {
+    const float height = draw_label_paragraph(ui_, list_, ImGui::GetCursorScreenPos(), width_, text, 13, ui_.colors().dim);
+    ImGui::Dummy({width_, height});
+  }
+  // A token at the left, something in the middle, a number at the right.
+  void row(const std::string& left, const std::string& middle, const std::string& right, Color ink, bool bold = false) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float left_width = std::min(84.0f, width_ * 0.32f);
+    draw_label_in(ui_, list_, at, {at.x + left_width - 6, at.y + kLine}, left, 13, ui_.colors().dim, TextAlign::kLeft);
+    draw_text_in(ui_, list_, FontRole::kText13, {at.x + left_width, at.y}, {at.x + width_, at.y + kLine}, ui_.colors().text,
+                 middle, TextAlign::kLeft);
+    draw_text_in(ui_, list_, bold ? FontRole::kBold13 : FontRole::kText13, at, {at.x + width_, at.y + kLine}, ink, right,
+                 TextAlign::kRight);
+    ImGui::Dummy({width_, kLine});
+  }
+  void pair(const std::string& left, const std::string& right) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    draw_text_in(ui_, list_, FontRole::kText13, at, {at.x + width_, at.y + kLine}, ui_.colors().dim, left, TextAlign::kLeft);
+    draw_label_in(ui_, list_, {at.x + width_ * 0.4f, at.y}, {at.x + width_, at.y + kLine}, right, 13, ui_.colors().text, TextAlign::kRight);
+    ImGui::Dummy({width_, kLine});
+  }
+  void rule() {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    list_->AddLine({at.x, at.y + 4}, {at.x + width_, at.y + 4}, to_u32(ui_.colors().line));
+    ImGui::Dummy({width_, 9});
+  }
+  // A bar for a share of `most`; signed bars start in the middle.
+  void bar(const std::string& left, double value, double most, bool is_signed, Color color, const std::string& right) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float left_width = std::min(72.0f, width_ * 0.28f), right_width = 64;
+    draw_label_in(ui_, list_, at, {at.x + left_width - 6, at.y + kLine}, left, 13, ui_.colors().dim, TextAlign::kLeft);
+    const float room = width_ - left_width - right_width;
+    const float zero = at.x + left_width + (is_signed ? room / 2 : 0);
+    const float full = is_signed ? room / 2 : room;
+    if (std::isfinite(value) && most > 0)
+      value_bar(ui_, list_, {zero, at.y + kLine / 2}, static_cast<float>(value / most) * full, color);
+    draw_text_in(ui_, list_, FontRole::kText13, at, {at.x + width_, at.y + kLine}, ui_.colors().text, right, TextAlign::kRight);
+    ImGui::Dummy({width_, kLine});
+  }
+  void dot_bar(int head, double value, double most, bool is_signed, const std::string& right) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    list_->AddCircleFilled({at.x + 4, at.y + kLine / 2}, 4, to_u32(head_color(head)), 20);
+    if (head_color_repeats(head)) list_->AddCircle({at.x + 4, at.y + kLine / 2}, 6.5f, to_u32(head_color(head)), 20, 1.2f);
+    bar("     " + std::to_string(head + 1), value, most, is_signed, head_color(head), right);
+  }
+
+ private:
+  Ui& ui_;
+  const StageInput& in_;
+  ImDrawList* list_;
+  float width_ = 0;
+};
+
+// Which terms to write: all in order, or the largest by magnitude.
+std::vector<std::size_t> shown_terms(const std::vector<Term>& terms) {
+  std::vector<std::size_t> order(terms.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (terms.size() <= kMostTerms) return order;
+  const auto size = [&](std::size_t i) {
+    const double p = std::abs(terms[i].product());
+    return std::isnan(p) ? HUGE_VAL : p;
+  };
+  std::partial_sort(order.begin(), order.begin() + kMostTerms, order.end(),
+                    [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+  order.resize(kMostTerms);
+  return order;
+}
+
+void write_sum(Writer& w, const Explanation& e, Axis axis, const std::string& name) {
+  w.section("SUM");
+  const auto order = shown_terms(e.terms);
+  double shown = 0, total = 0;
+  for (const Term& term : e.terms) total += term.product();
+  for (const std::size_t i : order) {
+    const Term& t = e.terms[i];
+    const std::string label = axis == Axis::kKeys || axis == Axis::kQueries ? w.token(axis, t.index) : std::to_string(t.index + 1);
+    w.row(label, w.number(t.left) + " × " + w.number(t.right), w.number(t.product()), w.ui().colors().text);
+    shown += t.product();
+  }
+  if (order.size() < e.terms.size())
+    w.row("", std::to_string(e.terms.size() - order.size()) + " smaller terms", w.number(total - shown), w.ui().colors().dim);
+  if (e.bias) w.row("", "bias", w.number(*e.bias), w.ui().colors().text);
+  w.rule();
+  w.row("", name, w.number(e.value), w.ui().colors().text, true);
+}
+
+std::string mask_words(MaskReason reason) {
+  return reason == MaskReason::kCausal ? "hidden: a later token" : reason == MaskReason::kPadding ? "hidden: padding" : "";
+}
+
+void write_softmax(Writer& w, const Explanation& e) {
+  w.section("SOFTMAX");
+  if (e.dead_row) {
+    w.paragraph("No key is visible to this query: its weights are 0 by rule, and so is its output.");
+    return;
+  }
+  if (e.mask != MaskReason::kVisible) w.pair("this key", mask_words(e.mask));
+  w.pair("row maximum", w.number(e.maximum));
+  std::vector<std::size_t> order(e.softmax.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (order.size() > kMostTerms) {
+    std::partial_sort(order.begin(), order.begin() + kMostTerms, order.end(),
+                      [&](std::size_t a, std::size_t b) { return e.softmax[a].weight > e.softmax[b].weight; });
+    order.resize(kMostTerms);
+  }
+  for (const std::size_t i : order) {
+    const SoftmaxTerm& t = e.softmax[i];
+    if (t.mask != MaskReason::kVisible) {
+      w.row(w.token(Axis::kKeys, t.key), "hidden", "0", w.ui().colors().faint);
+      continue;
+    }
+    w.row(w.token(Axis::kKeys, t.key), "exp(" + w.number(t.scaled - e.maximum) + ")", w.number(t.exponential),
+          t.key == e.col ? w.ui().colors().accent : w.ui().colors().text);
+  }
+  if (order.size() < e.softmax.size())
+    w.row("", "and " + std::to_string(e.softmax.size() - order.size()) + " more", "", w.ui().colors().dim);
+  w.rule();
+  w.row("", "denominator", w.number(e.denominator), w.ui().colors().text);
+  if (e.mask == MaskReason::kVisible)
+    w.row("", w.number(e.softmax[static_cast<std::size_t>(e.col)].exponential) + " ÷ " + w.number(e.denominator), w.number(e.value),
+          w.ui().colors().text, true);
+}
+
+void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row) {
+  const Trace& trace = in.computed.trace;
+  const Matrix& attn = trace.heads[static_cast<std::size_t>(head)].attn;
+  w.section("WHERE IT LOOKS");
+  std::vector<Index> keys(static_cast<std::size_t>(attn.cols()));
+  std::iota(keys.begin(), keys.end(), Index{0});
+  constexpr std::size_t kMost = 8;
+  if (keys.size() > kMost) {
+    std::partial_sort(keys.begin(), keys.begin() + kMost, keys.end(), [&](Index a, Index b) { return attn(row, a) > attn(row, b); });
+    keys.resize(kMost);
+  }
+  for (const Index key : keys)
+    w.bar(w.token(Axis::kKeys, key), attn(row, key), 1, false, w.ui().colors().accent, w.number(attn(row, key)));
+  Index best = 0;
+  for (Index key = 1; key < attn.cols(); ++key)
+    if (attn(row, key) > attn(row, best)) best = key;
+  w.section("ROW");
+  const RowStats& stats = trace.heads[static_cast<std::size_t>(head)].rows[static_cast<std::size_t>(row)];
+  w.pair("entropy", format_fixed(row_entropy(attn, row), 2) + " of " + format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
+  w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(row, best)));
+  w.pair("sum", w.number(attn.row(row).cast<double>().sum()));
+}
+
+void write_every_head(Writer& w, const StageInput& in, const CellRef& cell) {
+  w.section("THE SAME CELL IN EVERY HEAD");
+  for (std::size_t h = 0; h < in.computed.trace.heads.size(); ++h) {
+    const float value = in.computed.trace.heads[h].attn(cell.row, cell.col);
+    w.dot_bar(static_cast<int>(h), value, 1, false, w.number(value));
+  }
+}
+
+void write_head_parts(Writer& w, const Explanation& e) {
+  w.section("WHAT EACH HEAD ADDS");
+  double most = 0;
+  for (const HeadPart& part : e.parts)
+    if (std::isfinite(part.value)) most = std::max(most, std::abs(part.value));
+  for (const HeadPart& part : e.parts)
+    w.dot_bar(part.head, part.value, most, true, (part.value > 0 ? "+" : "") + w.number(part.value));
+  if (e.bias) w.pair("bias", (*e.bias > 0 ? "+" : "") + w.number(*e.bias));
+  w.rule();
+  w.row("", "sum", w.number(e.value), w.ui().colors().text, true);
+}
+
+void write_scale(Writer& w, const Explanation& e, const StageInput& in) {
+  w.section("SCALE");
+  const bool own = in.computed.session.problem.options.scale.has_value();
+  const std::string factor = own ? w.number(e.scale) : "1/√" + std::to_string(in.computed.trace.shapes.d_k) + " = " + w.number(e.scale);
+  w.row("score", "", w.number(e.scores), w.ui().colors().text);
+  w.row("scale", "", factor, w.ui().colors().text);
+  w.rule();
+  w.row("", w.number(e.scores) + " × " + w.number(e.scale), w.number(e.value), w.ui().colors().text, true);
+}
+
+void write_precision(Writer& w, const Explanation& e) {
+  if (!std::isfinite(e.value)) return;
+  w.section("FULL PRECISION");
+  w.pair("float64", grouped_digits(e.value, 15));
+  w.pair("float32", format_shortest(e.stored));
+}
+
+void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
+  const std::string name = cell_name(e.id, e.row, e.col, in.computed.session);
+  switch (e.id.kind) {
+    case MatrixKind::kScores: write_sum(w, e, Axis::kDk, name); break;
+    case MatrixKind::kScaled: write_scale(w, e, in); break;
+    case MatrixKind::kAttn: write_softmax(w, e); break;
+    case MatrixKind::kHeadsOut:
+    case MatrixKind::kConcat: write_sum(w, e, Axis::kKeys, name); break;
+    case MatrixKind::kOut: write_head_parts(w, e); break;
+    default:
+      if (!e.terms.empty()) write_sum(w, e, Axis::kModel, name);
+  }
+  const int heads = in.computed.trace.shapes.heads;
+  if (e.id.kind == MatrixKind::kAttn || e.id.kind == MatrixKind::kHeadsOut) write_row_of_weights(w, in, e.id.head, e.row);
+  if (e.id.kind == MatrixKind::kAttn && heads > 1) write_every_head(w, in, {e.id, e.row, e.col});
+}
+
+void write_empty(Writer& w, const StageInput& in) {
+  w.caps("ABOUT THIS SESSION");
+  if (!in.session.note.empty()) {
+    w.paragraph(in.session.note);
+    w.space(10);
+  }
+  w.section("TRY");
+  w.paragraph("Rest the pointer on a cell: its row and column light up in the factors, and its sum is written out here.");
+  w.space(8);
+  w.paragraph("Click a cell of Q, K or V and type a number, or drag it sideways. Every later step follows at once.");
+}
+
+void write_sort(Writer& w, HeadsState& heads) {
+  w.section("SORT HEADS BY");
+  static constexpr Choice kOrders[] = {{"number"}, {"entropy", "lowest first"}, {"previous token", "highest first"}, {"first token", "highest first"}};
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::Dummy({width, 30});
+  if (const auto picked = choice_field(w.ui(), "field/order", {at, {at.x + width, at.y + 30}}, kOrders, static_cast<int>(heads.order)))
+    heads.order = static_cast<HeadOrder>(*picked);
+}
+
+}  // namespace
+
+std::string grouped_digits(double value, int digits) {
+  const int whole = value == 0 ? 1 : std::max(1, static_cast<int>(std::floor(std::log10(std::abs(value)))) + 1);
+  if (whole > digits || (value != 0 && std::abs(value) < 1e-6)) return format_shortest(value);
+  const std::string plain = format_fixed(value, digits - whole);
+  const std::size_t point = plain.find('.');
+  if (point == std::string::npos) return plain;
+  std::string text = plain.substr(0, point + 1);
+  for (std::size_t i = point + 1; i < plain.size(); ++i) {
+    if (i > point + 1 && (i - point - 1) % 3 == 0) text += ' ';
+    text += plain[i];
+  }
+  return text;
+}
+
+void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, HeadsState& heads, ActionQueue&) {
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  Writer w(ui, in);
+  const auto cell = focus_cell(state);
+  const auto e = cell ? explain(in.computed.trace, cell->id, cell->row, cell->col) : std::nullopt;
+  if (!e) {
+    write_empty(w, in);
+  } else {
+    w.caps(cell_heading(e->id, e->row, e->col, in.computed.session));
+    w.big(std::isfinite(e->value) ? format_value(e->value, std::max(3, w.decimals())) : format_value(e->stored, 3));
+    w.paragraph(cell_sentence(*e, in.computed.session));
+    write_parts(w, in, *e);
+    write_precision(w, *e);
+  }
+  if (in.session.view.tab == Tab::kHeads && in.computed.trace.shapes.heads > 1) write_sort(w, heads);
+  ImGui::Dummy({1, 24});
+  ImGui::PopStyleVar();
+}
+
+}  // namespace qkv

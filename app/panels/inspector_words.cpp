@@ -1,0 +1,70 @@
+#include "app/panels/inspector_words.h"
+
+#include <cctype>
+
+namespace qkv {
+namespace {
+
+// A token by its text, anything else by its number from 1.
+std::string place(Axis axis, Index index, const Session& session) {
+  const std::vector<std::string>& tokens = axis == Axis::kKeys ? session.keys() : session.tokens;
+  const bool named = axis == Axis::kQueries || axis == Axis::kKeys;
+  if (named && index < static_cast<Index>(tokens.size())) return tokens[static_cast<std::size_t>(index)];
+  return std::to_string(index + 1);
+}
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return out;
+}
+
+std::string ordinal(Index index) {
+  static constexpr const char* kWords[] = {"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"};
+  return index < 8 ? kWords[index] : "number " + std::to_string(index + 1);
+}
+
+}  // namespace
+
+std::string cell_heading(MatrixId id, Index row, Index col, const Session& session) {
+  const Axis rows = row_axis(id.kind), cols = col_axis(id.kind);
+  std::string text = upper(long_name(id.kind));
+  if (is_per_head(id.kind)) text += " " + std::to_string(id.head + 1);
+  text += " · ";
+  if (cols == Axis::kKeys) return text + place(rows, row, session) + " → " + place(cols, col, session);
+  if (rows != Axis::kSingle) text += "ROW " + place(rows, row, session) + ", ";
+  return text + "COLUMN " + place(cols, col, session);
+}
+
+std::string cell_name(MatrixId id, Index row, Index col, const Session& session) {
+  return std::string(symbol(id.kind)) + "[" + place(row_axis(id.kind), row, session) + ", " +
+         place(col_axis(id.kind), col, session) + "]";
+}
+
+std::string cell_sentence(const Explanation& e, const Session& session) {
+  const std::string row = place(row_axis(e.id.kind), e.row, session), col = place(col_axis(e.id.kind), e.col, session);
+  switch (e.id.kind) {
+    case MatrixKind::kQ: return "The query of " + row + ", its " + ordinal(e.col) + " number: part of what it looks for.";
+    case MatrixKind::kK: return "The key of " + row + ", its " + ordinal(e.col) + " number: part of the label it wears.";
+    case MatrixKind::kV: return "The value of " + row + ", its " + ordinal(e.col) + " number: part of what it has to say.";
+    case MatrixKind::kScores: return "How well the query of " + row + " matches the key of " + col + ": their dot product.";
+    case MatrixKind::kScaled: return "The score, scaled so that long vectors do not drive the softmax into saturation.";
+    case MatrixKind::kKeep: return e.mask == MaskReason::kVisible ? row + " may look at " + col + "." : e.mask == MaskReason::kCausal ? row + " may not look at " + col + ": it comes later." : col + " is padding: no query may look at it.";
+    case MatrixKind::kAttn: return "The share of its attention that " + row + " gives to " + col + ".";
+    case MatrixKind::kHeadsOut: return "The weights of " + row + ", times the " + ordinal(e.col) + " number of each value.";
+    case MatrixKind::kConcat: return "Column " + col + " is the " + ordinal(e.column) + " of head " + std::to_string(e.head + 1) + ": the heads stand side by side.";
+    case MatrixKind::kOut: return "The heads of " + row + ", mixed by column " + col + " of Wᴼ.";
+    case MatrixKind::kX: return "The input of " + row + ", its " + ordinal(e.col) + " number.";
+    case MatrixKind::kWo: return "How much of concat column " + row + " goes into output column " + col + ".";
+    case MatrixKind::kWq:
+    case MatrixKind::kWk:
+    case MatrixKind::kWv: return "How much of input number " + row + " goes into column " + col + ".";
+    case MatrixKind::kBq:
+    case MatrixKind::kBk:
+    case MatrixKind::kBv:
+    case MatrixKind::kBo: return "Added to column " + col + " of every row.";
+  }
+  return {};
+}
+
+}  // namespace qkv

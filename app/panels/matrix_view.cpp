@@ -1,0 +1,312 @@
+#include "app/panels/matrix_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/panels/cell_editor.h"
+#include "app/panels/cell_text.h"
+
+namespace qkv {
+namespace {
+
+constexpr double kLabelSize = 13;
+constexpr float kLabelLine = 16;      // smallest distance of two labels
+constexpr float kCornerRadius = 3;
+constexpr Index kMaxNamedCells = 4096;
+
+// A matrix on screen: the mapping between drawn cells and pixels.
+struct Canvas {
+  const MatrixPlace& place;
+  const Matrix& values;
+  Rect part;                 // stored
+  Index rows, cols;          // drawn, of the part
+  AxisView& row_view;
+  AxisView& col_view;
+
+  // Follow the views, which change while the mouse pans or zooms.
+  double cell_w() const { return place.size.x / col_view.visible(static_cast<double>(cols)); }
+  double cell_h() const { return place.size.y / row_view.visible(static_cast<double>(rows)); }
+  ImVec2 max() const { return {place.min.x + place.size.x, place.min.y + place.size.y}; }
+  float x_of(double col) const { return place.min.x + static_cast<float>((col - col_view.first) * cell_w()); }
+  float y_of(double row) const { return place.min.y + static_cast<float>((row - row_view.first) * cell_h()); }
+  double col_at(float x) const { return col_view.first + (x - place.min.x) / cell_w(); }
+  double row_at(float y) const { return row_view.first + (y - place.min.y) / cell_h(); }
+  // Stored cell of a drawn one.
+  CellRef cell(Index row, Index col) const {
+    if (place.transposed) std::swap(row, col);
+    return {place.id, part.row + row, part.col + col};
+  }
+  // Drawn rectangle of a stored one, clipped to the viewport; false where nothing of it shows.
+  bool box(const Rect& stored, ImVec2& lo, ImVec2& hi) const {
+    double r = static_cast<double>(stored.row - part.row), c = static_cast<double>(stored.col - part.col);
+    double rs = static_cast<double>(stored.rows), cs = static_cast<double>(stored.cols);
+    if (place.transposed) std::swap(r, c), std::swap(rs, cs);
+    lo = {std::max(x_of(c), place.min.x), std::max(y_of(r), place.min.y)};
+    hi = {std::min(x_of(c + cs), max().x), std::min(y_of(r + rs), max().y)};
+    return lo.x < hi.x && lo.y < hi.y;
+  }
+  Index first_row() const { return std::max<Index>(0, static_cast<Index>(std::floor(row_view.first))); }
+  Index first_col() const { return std::max<Index>(0, static_cast<Index>(std::floor(col_view.first))); }
+  Index end_row() const { return std::min(rows, static_cast<Index>(std::ceil(row_at(max().y) - 1e-6))); }
+  Index end_col() const { return std::min(cols, static_cast<Index>(std::ceil(col_at(max().x) - 1e-6))); }
+};
+
+Canvas make_canvas(StageState& state, const MatrixPlace& place, const Matrix& values) {
+  const Rect part = place.part.rows > 0 ? place.part : Rect{0, 0, values.rows(), values.cols()};
+  const Index rows = place.transposed ? part.cols : part.rows, cols = place.transposed ? part.rows : part.cols;
+  AxisView& row_view = state.axes[place.rows];
+  AxisView& col_view = state.axes[place.cols];
+  row_view.clamp(static_cast<double>(rows));
+  col_view.clamp(static_cast<double>(cols));
+  return {place, values, part, rows, cols, row_view, col_view};
+}
+
+void submit_heatmap(Ui& ui, const StageInput& in, const Canvas& canvas) {
+  const MatrixPlace& place = canvas.place;
+  HeatmapDraw draw;
+  draw.key = (static_cast<std::uint64_t>(place.id.kind) << 32) | static_cast<std::uint32_t>(place.id.head);
+  draw.version = in.version;
+  draw.values = canvas.values.data();
+  if (scale_group(place.id.kind) == ScaleGroup::kWeights || place.id.kind == MatrixKind::kKeep)
+    if (in.computed.digest.hidden > 0) draw.keep = in.computed.trace.keep.data();
+  draw.rows = static_cast<int>(canvas.values.rows());
+  draw.cols = static_cast<int>(canvas.values.cols());
+  draw.transposed = place.transposed;
+  draw.min = place.min;
+  draw.max = canvas.max();
+  const Index part_row = place.transposed ? canvas.part.col : canvas.part.row;
+  const Index part_col = place.transposed ? canvas.part.row : canvas.part.col;
+  draw.first_row = canvas.row_view.first + static_cast<double>(part_row);
+  draw.first_col = canvas.col_view.first + static_cast<double>(part_col);
+  draw.cell_w = canvas.cell_w();
+  draw.cell_h = canvas.cell_h();
+  draw.colormap = shown_colormap(in, place.id);
+  draw.theme = ui.theme;
+  draw.range = shown_range(in, place.id);
+  draw.radius = kCornerRadius;
+  draw.sink = ui.sink;
+  ui.heatmaps.push_back(std::move(draw));
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddCallback(
+      [](const ImDrawList*, const ImDrawCmd* command) {
+        const auto& heatmap = *static_cast<const HeatmapDraw*>(command->UserCallbackData);
+        if (heatmap.sink != nullptr) heatmap.sink->draw(heatmap, command->ClipRect);
+      },
+      &ui.heatmaps.back());
+  list->AddCallback(ImDrawCallback_ResetRenderState, nullptr);
+}
+
+void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
+  const Rect window{canvas.first_row(), canvas.first_col(), canvas.end_row() - canvas.first_row(),
+                    canvas.end_col() - canvas.first_col()};
+  if (window.rows <= 0 || window.cols <= 0) return;
+  const auto value = [&](Index r, Index c) {
+    const CellRef cell = canvas.cell(r, c);
+    return canvas.values(cell.row, cell.col);
+  };
+  const auto format = fit_cell_text(ui, window, value, canvas.cell_w(), canvas.cell_h(), in.session.view.decimals);
+  if (!format) return;
+  const ColorRange range = shown_range(in, canvas.place.id);
+  const ColorTable& table = ui.table(shown_colormap(in, canvas.place.id));
+  const bool masks = scale_group(canvas.place.id.kind) == ScaleGroup::kWeights && in.computed.digest.hidden > 0;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (Index r = window.row; r < window.row + window.rows; ++r)
+    for (Index c = window.col; c < window.col + window.cols; ++c) {
+      const CellRef cell = canvas.cell(r, c);
+      if (state.edit.open && state.selection && state.selection->cell() == cell) continue;
+      const float number = canvas.values(cell.row, cell.col);
+      const bool visible = !masks || in.computed.trace.keep(cell.row, cell.col) != 0;
+      const Color ink = cell_ink(ui, table, range, number, visible);
+      draw_text_in(ui, list, format->role, {canvas.x_of(double(c)), canvas.y_of(double(r))},
+                   {canvas.x_of(double(c + 1)), canvas.y_of(double(r + 1))}, ink, cell_text(number, format->decimals),
+                   TextAlign::kCenter);
+    }
+}
+
+void draw_row_labels(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
+  const MatrixPlace& place = canvas.place;
+  const std::vector<std::string> labels = axis_labels(in.computed.session, place.rows, canvas.rows);
+  const Index step = std::max<Index>(1, static_cast<Index>(std::ceil(kLabelLine / canvas.cell_h())));
+  const auto focus = focus_cell(state);
+  const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
+  const Index lit = place.rows == Axis::kQueries ? link.query : link.key;
+  for (Index r = (canvas.first_row() + step - 1) / step * step; r < canvas.end_row(); r += step) {
+    const float y = canvas.y_of(double(r) + 0.5);
+    if (y < place.min.y - 1 || y > canvas.max().y + 1) continue;
+    draw_label_in(ui, ImGui::GetWindowDrawList(), {place.min.x - 8 - place.label_room, y - 12},
+                  {place.min.x - 8, y + 12}, labels[static_cast<std::size_t>(r)], kLabelSize,
+                  r == lit ? ui.colors().accent : ui.colors().dim, TextAlign::kRight);
+  }
+}
+
+// One label standing upright, reading upwards, its end at the cells.
+void draw_upright(Ui& ui, float x, float bottom, float room, const std::string& text, Color color) {
+  TextStyle style{kLabelSize, false, color, 0};
+  if (ui.labels->measure(text, style).width > room) style.max_width = room;
+  const Label& label = ui.labels->get(text, style);
+  const ImVec2 size = label.texture_size;
+  if (size.x <= 0) return;
+  const ImVec2 at = snap(ui, {x - size.y / 2, bottom});
+  ImGui::GetWindowDrawList()->AddImageQuad(label.texture, at, {at.x, at.y - size.x}, {at.x + size.y, at.y - size.x},
+                                           {at.x + size.y, at.y});
+}
+
+void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
+  const MatrixPlace& place = canvas.place;
+  const std::vector<std::string> labels = axis_labels(in.computed.session, place.cols, canvas.cols);
+  const bool upright = place.top_room > 24;
+  const Index step = upright ? std::max<Index>(1, static_cast<Index>(std::ceil(kLabelLine / canvas.cell_w()))) : 1;
+  const auto focus = focus_cell(state);
+  const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
+  const Index lit = place.cols == Axis::kQueries ? link.query : link.key;
+  for (Index c = (canvas.first_col() + step - 1) / step * step; c < canvas.end_col(); c += step) {
+    const float x = canvas.x_of(double(c) + 0.5);
+    if (x < place.min.x || x > canvas.max().x) continue;
+    const Color color = c == lit ? ui.colors().accent : ui.colors().dim;
+    const std::string& text = labels[static_cast<std::size_t>(c)];
+    if (upright)
+      draw_upright(ui, x, place.min.y - 6, place.top_room - 8, text, color);
+    else
+      draw_label_in(ui, ImGui::GetWindowDrawList(), {canvas.x_of(double(c)), place.min.y - 22},
+                    {canvas.x_of(double(c + 1)), place.min.y - 2}, text, kLabelSize, color, TextAlign::kCenter);
+  }
+}
+
+void draw_title(Ui& ui, const MatrixPlace& place) {
+  if (place.title.empty()) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float top = place.min.y - (place.col_labels ? place.top_room : 0) - place.bar_room - 22;
+  const float width = text_width(ui, FontRole::kBold13, place.title);
+  draw_text(ui, list, FontRole::kBold13, {place.min.x, top}, ui.colors().text, place.title);
+  draw_text(ui, list, FontRole::kSmall11, {place.min.x + width + 8, top + 1.5f}, ui.colors().dim, place.subtitle);
+}
+
+void draw_marks(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const MatrixPlace& place = canvas.place;
+  const ImU32 accent = to_u32(ui.colors().accent);
+  ImVec2 lo, hi;
+  const auto outline = [&](const Rect& rect, float thickness) {
+    if (!canvas.box(rect, lo, hi)) return;
+    list->AddRect({lo.x - 0.5f, lo.y - 0.5f}, {hi.x + 0.5f, hi.y + 0.5f}, accent, 2, 0, thickness);
+  };
+  if (const auto focus = focus_cell(state)) {
+    for (const Highlight& link : linked_cells(in.computed.trace, *focus))
+      if (link.id == place.id) outline(link.rect, 2);
+    if (focus->id == place.id) outline({focus->row, focus->col, 1, 1}, 2);
+  }
+  if (state.selection && state.selection->id == place.id) {
+    const Rect rect = state.selection->rect();
+    if (canvas.box(rect, lo, hi)) {
+      if (rect.rows * rect.cols > 1)
+        list->AddRectFilled(lo, hi, to_u32(with_alpha(ui.colors().accent, 0.18)), 2);
+      outline(rect, 2);
+    }
+  }
+}
+
+std::optional<CellRef> cell_under_mouse(const Canvas& canvas) {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const auto row = static_cast<Index>(std::floor(canvas.row_at(mouse.y)));
+  const auto col = static_cast<Index>(std::floor(canvas.col_at(mouse.x)));
+  if (row < 0 || row >= canvas.rows || col < 0 || col >= canvas.cols) return std::nullopt;
+  return canvas.cell(row, col);
+}
+
+void handle_wheel(const Canvas& canvas) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (io.MouseWheelH != 0 || (io.MouseWheel != 0 && io.KeyShift)) {
+    const double step = io.MouseWheelH != 0 ? io.MouseWheelH : io.MouseWheel;
+    canvas.col_view.first -= step * canvas.col_view.visible(double(canvas.cols)) * 0.1;
+    canvas.col_view.clamp(double(canvas.cols));
+  } else if (io.MouseWheel != 0) {
+    const double factor = std::pow(1.2, io.MouseWheel);
+    canvas.col_view.zoom_about(double(canvas.cols), canvas.col_at(io.MousePos.x), factor);
+    canvas.row_view.zoom_about(double(canvas.rows), canvas.row_at(io.MousePos.y), factor);
+  }
+}
+
+void pan_by_mouse(const Canvas& canvas) {
+  const ImVec2 delta = ImGui::GetIO().MouseDelta;
+  canvas.col_view.first -= delta.x / canvas.cell_w();
+  canvas.row_view.first -= delta.y / canvas.cell_h();
+  canvas.col_view.clamp(double(canvas.cols));
+  canvas.row_view.clamp(double(canvas.rows));
+}
+
+void name_cells(Ui& ui, const Canvas& canvas, const std::string& name) {
+  const Index rows = canvas.end_row() - canvas.first_row(), cols = canvas.end_col() - canvas.first_col();
+  if (rows * cols > kMaxNamedCells || canvas.cell_w() < 4 || canvas.cell_h() < 4) return;
+  for (Index r = canvas.first_row(); r < canvas.end_row(); ++r)
+    for (Index c = canvas.first_col(); c < canvas.end_col(); ++c) {
+      const CellRef cell = canvas.cell(r, c);
+      ui.widgets->add(name + "/cell/" + std::to_string(cell.row) + "," + std::to_string(cell.col),
+                      {canvas.x_of(double(c)), canvas.y_of(double(r))},
+                      {canvas.x_of(double(c + 1)), canvas.y_of(double(r + 1))});
+    }
+}
+
+}  // namespace
+
+std::string matrix_name(MatrixId id) {
+  return "matrix/" + std::string(file_key(id.kind)) + "/" + std::to_string(id.head + 1);
+}
+
+float row_label_room(Ui& ui, const std::vector<std::string>& labels, float limit) {
+  float widest = 0;
+  for (std::size_t i = 0; i < labels.size() && i < 512; ++i)
+    widest = std::max(widest, label_width(ui, labels[i], kLabelSize));
+  return std::min(std::ceil(widest), limit);
+}
+
+float col_label_room(Ui& ui, const std::vector<std::string>& labels, float cell, float limit) {
+  const float widest = row_label_room(ui, labels, limit);
+  return widest + 4 <= cell ? 22.0f : widest + 10;
+}
+
+bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPlace& place, ActionQueue& queue) {
+  const Matrix* values = shown_matrix(in, place.id);
+  if (values == nullptr || values->size() == 0 || place.size.x < 1 || place.size.y < 1) return false;
+  const Canvas canvas = make_canvas(state, place, *values);
+  const std::string name = matrix_name(place.id);
+  ui.widgets->add(name, place.min, canvas.max());
+  ImGui::SetCursorScreenPos(place.min);
+  ImGui::SetItemAllowOverlap();
+  ImGui::InvisibleButton(name.c_str(), place.size,
+                         ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight | ImGuiButtonFlags_MouseButtonMiddle);
+  const bool hovered = ImGui::IsItemHovered() || (ImGui::IsItemActive() && state.scrub.active);
+  const auto under = cell_under_mouse(canvas);
+  if (hovered && under) {
+    state.hover = under;
+    state.pointed = place.id;
+    handle_wheel(canvas);
+  }
+  const bool panning = ImGui::IsItemActive() && (ImGui::IsMouseDragging(2, 2) ||
+                       (ImGui::IsMouseDragging(0, 3) && !is_editable(in, place.id) && !ImGui::GetIO().KeyShift));
+  if (panning) pan_by_mouse(canvas);
+  bool clicked = false;
+  if (place.interactive) {
+    handle_cell_mouse(ui, in, state, place.id, place.transposed, under, queue);
+  }
+  if (ImGui::IsItemDeactivated() && ImGui::IsMouseReleased(0) && !ImGui::IsMouseDragging(0, 3)) clicked = true;
+  submit_heatmap(ui, in, canvas);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->PushClipRect({place.min.x - 2, place.min.y - 2}, {canvas.max().x + 2, canvas.max().y + 2}, true);
+  if (place.numbers) draw_numbers(ui, in, state, canvas);
+  list->AddRect({place.min.x - 0.5f, place.min.y - 0.5f}, {canvas.max().x + 0.5f, canvas.max().y + 0.5f},
+                to_u32(ui.colors().line), kCornerRadius, 0, 1);
+  draw_marks(ui, in, state, canvas);
+  list->PopClipRect();
+  if (place.row_labels) draw_row_labels(ui, in, state, canvas);
+  if (place.col_labels) draw_col_labels(ui, in, state, canvas);
+  draw_title(ui, place);
+  name_cells(ui, canvas, name);
+  if (state.edit.open && state.selection && state.selection->id == place.id) {
+    ImVec2 lo, hi;
+    const CellRef cell = state.selection->cell();
+    if (canvas.box({cell.row, cell.col, 1, 1}, lo, hi)) draw_cell_field(ui, in, state, lo, hi, queue);
+  }
+  return clicked;
+}
+
+}  // namespace qkv

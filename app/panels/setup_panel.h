@@ -1,0 +1,31 @@
+// The left panel: tokens, the source of Q, K, V, the attention options, colours.
+#pragma once
+
+#include <string>
+
+#include "app/panels/stage.h"
+
+namespace qkv {
+
+// One side of tokens: the text being typed and the chips.
+struct TokenListState {
+  TextFieldState text;
+  std::uint64_t synced_version = 0;  // StageInput::version that the text was last compared with
+  TextFieldState rename;
+  Index renaming = -1;
+  Index dragged = -1;
+  std::uint64_t gesture = 0;
+};
+
+struct SetupState {
+  NumberEntry entry;
+  TokenListState queries, keys;
+};
+
+// Fills the current ImGui child window.
+void draw_setup_panel(Ui& ui, const StageInput& in, const StageState& stage, SetupState& state, ActionQueue& queue);
+
+// The text field and chips of one side.
+void draw_tokens(Ui& ui, const StageInput& in, const StageState& stage, Side side, TokenListState& state, ActionQueue& queue);
+
+}  // namespace qkv

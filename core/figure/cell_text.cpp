@@ -1,0 +1,23 @@
+#include "core/figure/cell_text.h"
+
+#include <cmath>
+
+#include "core/base/number_text.h"
+
+namespace qkv {
+
+bool all_integers(ConstMatrixRef values) {
+  for (Index r = 0; r < values.rows(); ++r) {
+    for (Index c = 0; c < values.cols(); ++c) {
+      const float value = values(r, c);
+      if (std::isfinite(value) && (std::trunc(value) != value || std::fabs(value) >= 1e6F)) return false;
+    }
+  }
+  return true;
+}
+
+std::string cell_text(float value, int decimals, bool integers) {
+  return integers ? format_fixed(value, 0) : format_value(value, decimals);
+}
+
+}  // namespace qkv

@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/utf8.h"
+#include "core/figure/cell_text.h"
+#include "core/figure/figure_parts.h"
+
+namespace qkv {
+namespace {
+
+constexpr double kMinNumber = 9, kMaxNumber = 22;  // font sizes of numbers in cells
+constexpr double kNumberPadding = 2.5;             // pixels on each side of a number
+
+std::size_t count_code_points(std::string_view text) {
+  std::size_t count = 0;
+  for (std::size_t pos = 0; pos < text.size(); ++count) next_code_point(text, pos);
+  return count;
+}
+
+// The longest number of a matrix; digits are tabular, so none is much wider.
+std::string longest_number(const FigureMatrix& matrix, int decimals) {
+  std::string longest;
+  std::size_t most = 0;
+  for (Index r = 0; r < matrix.rows(); ++r) {
+    for (Index c = 0; c < matrix.cols(); ++c) {
+      if (!matrix.visible(r, c)) continue;
+      std::string text = cell_text(matrix.value(r, c), decimals, matrix.integers);
+      const std::size_t length = count_code_points(text);
+      if (length <= most) continue;
+      most = length;
+      longest = std::move(text);
+    }
+  }
+  return longest;
+}
+
+// Largest size at which `text` fits in a cell, or 0.
+double fitting_size(const FigureBuilder& b, const std::string& text, const FigureMatrix& matrix) {
+  const double largest = std::clamp(std::floor(matrix.cell_h * 0.32), kMinNumber, kMaxNumber);
+  if (matrix.cell_h < kMinNumber + 3) return 0;
+  for (double size = largest; size >= kMinNumber; --size) {
+    const double width = text_width(b, text, {.size = size});
+    if (width + 2 * kNumberPadding <= matrix.cell_w) return size;
+  }
+  return 0;
+}
+
+// Numbers have one size throughout the figure; a matrix whose numbers don't fit has none. The mask has no numbers.
+void choose_numbers(FigureBuilder& b) {
+  double common = kMaxNumber;
+  for (FigureMatrix& matrix : b.figure.matrices) {
+    matrix.number_size = std::min(fitting_size(b, "NaN", matrix), 13.0);
+    if (matrix.cell_h < kMinNumber + 3 || matrix.id.kind == MatrixKind::kKeep) continue;
+    matrix.integers = all_integers(*matrix.values);
+    const double size = fitting_size(b, longest_number(matrix, b.figure.decimals), matrix);
+    matrix.numbers = size > 0;
+    if (matrix.numbers) common = std::min(common, size);
+  }
+  for (FigureMatrix& matrix : b.figure.matrices) {
+    if (matrix.numbers) matrix.number_size = common;
+  }
+}
+
+struct Box {
+  double left = 1e300, top = 1e300, right = -1e300, bottom = -1e300;
+  void add(double x, double y) {
+    left = std::min(left, x);
+    top = std::min(top, y);
+    right = std::max(right, x);
+    bottom = std::max(bottom, y);
+  }
+  void add(double x, double y, double width, double height) {
+    add(x, y);
+    add(x + width, y + height);
+  }
+};
+
+Box bounds(const FigureBuilder& b) {
+  Box box;
+  for (const FigureRect& rect : b.figure.rects) box.add(rect.x, rect.y, rect.width, rect.height);
+  for (const FigureBar& bar : b.figure.bars) box.add(bar.x, bar.y, bar.width, bar.height);
+  for (const FigureMatrix& m : b.figure.matrices) {
+    box.add(m.x, m.y, m.cell_w * static_cast<double>(m.cols()), m.cell_h * static_cast<double>(m.rows()));
+  }
+  for (const FigureText& text : b.figure.texts) {
+    const TextSize size = b.shaper.measure(text.text, text.style);
+    const double cos = std::cos(text.angle), sin = std::sin(text.angle);
+    for (const double dx : {0.0, size.width}) {
+      for (const double dy : {0.0, size.height}) box.add(text.x + dx * cos - dy * sin, text.y + dx * sin + dy * cos);
+    }
+  }
+  return box;
+}
+
+}  // namespace
+
+Figure finish(FigureBuilder b) {
+  choose_numbers(b);
+  const Box box = bounds(b);
+  const double dx = kFigureMargin - std::floor(box.left), dy = kFigureMargin - std::floor(box.top);
+  const auto move = [&](auto& items) {
+    for (auto& item : items) {
+      item.x += dx;
+      item.y += dy;
+    }
+  };
+  move(b.figure.rects);
+  move(b.figure.matrices);
+  move(b.figure.texts);
+  move(b.figure.bars);
+  b.figure.width = std::ceil(box.right + dx + kFigureMargin);
+  b.figure.height = std::ceil(box.bottom + dy + kFigureMargin);
+  return std::move(b.figure);
+}
+
+}  // namespace qkv

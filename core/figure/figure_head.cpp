@@ -1,0 +1,158 @@
+// One head as matrix products are drawn by hand: the left factor on the left, the right factor above, the product
+// where they meet. Rows of Q, S, scaled, mask, A and O are the queries; columns of Kᵀ and S the keys.
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/number_text.h"
+#include "core/figure/figure_parts.h"
+
+namespace qkv {
+namespace {
+
+struct Steps {
+  MatrixId q, k, v, scores, scaled, keep, attn, out;
+  bool masked = false;  // something is hidden
+  bool default_scale = true;
+  std::string factor;  // "√3", or the number that multiplies
+};
+
+Steps steps_of(const FigureBuilder& b) {
+  const int head = b.spec.matrix.head;
+  const int kv = kv_head_of(b.trace.shapes, head);
+  using enum MatrixKind;
+  Steps s;
+  s.q = {kQ, head};
+  s.k = {kK, kv};
+  s.v = {kV, kv};
+  s.scores = {kScores, head};
+  s.scaled = {kScaled, head};
+  s.keep = {kKeep, 0};
+  s.attn = {kAttn, head};
+  s.out = {kHeadsOut, head};
+  s.masked = b.trace.keep.size() != 0 && (b.trace.keep.array() == 0).any();
+  const std::optional<float>& scale = b.trace.problem.options.scale;
+  s.default_scale = !scale.has_value();
+  s.factor = s.default_scale ? "√" + std::to_string(b.trace.shapes.d_k) : format_shortest(*scale);
+  return s;
+}
+
+// Why keys are hidden, in a word or two.
+std::string mask_note(const FigureBuilder& b) {
+  const AttentionOptions& options = b.trace.problem.options;
+  const bool padding = std::ranges::any_of(options.key_valid, [](std::uint8_t valid) { return valid == 0; });
+  if (options.causal && padding) return "causal, padding";
+  return options.causal ? "causal" : padding ? "padding" : "";
+}
+
+// Places columns from left to right, as wide as their matrices and titles need.
+struct Columns {
+  const FigureBuilder& b;
+  double x = 0;
+  double place(Index cells, const std::vector<Title>& titles) {
+    const double left = x;
+    double width = b.cell() * static_cast<double>(cells);
+    for (const Title& title : titles) width = std::max(width, title_width(b, title));
+    x += width + kColumnGap;
+    return left;
+  }
+  // Room for a step's sign and caption before the next column.
+  void step(std::string_view caption) {
+    const double needed = std::ceil(text_width(b, caption, caption_style(b))) + 16;
+    x += std::max(0.0, 4 * std::ceil((needed - kColumnGap) / 4));
+  }
+};
+
+// The sign between two steps, centred on `middle`, with a word below.
+void put_step(FigureBuilder& b, std::string_view sign, std::string_view caption, double left, double right,
+              double middle) {
+  TextStyle style = note_style(b);
+  style.size = 18;
+  const double x = (left + right) / 2;
+  put_text(b, sign, style, x, caption.empty() ? centered_baseline(middle, style.size) : middle, Align::kCenter);
+  put_text(b, caption, caption_style(b), x, middle + 16, Align::kCenter);
+}
+
+std::string formula(const Steps& steps) {
+  if (steps.default_scale) return "softmax(QKᵀ/√dₖ)·V";
+  return "softmax(" + steps.factor + "·QKᵀ)·V";
+}
+
+void put_head_headline(FigureBuilder& b, const Steps& steps, double left, double top) {
+  std::string note = formula(steps);
+  if (b.trace.shapes.heads > 1) {
+    note = "head " + std::to_string(steps.q.head + 1) + " of " + std::to_string(b.trace.shapes.heads) + " · " + note;
+    put_head_dot(b, steps.q.head, left, top - 25);
+    left += 18;
+  }
+  put_headline(b, note, left, top);
+}
+
+struct Places {
+  double q = 0, s = 0, scaled = 0, mask = 0, a = 0, o = 0;
+};
+
+void put_lower_row(FigureBuilder& b, const Steps& s, const Places& at, const Title (&titles)[6]) {
+  const double xs[] = {at.q, at.s, at.scaled, at.mask, at.a, at.o};
+  const MatrixId ids[] = {s.q, s.scores, s.scaled, s.keep, s.attn, s.out};
+  for (std::size_t i = 0; i < 6; ++i) {
+    if (i == 3 && !s.masked) continue;
+    put_matrix(b, ids[i], xs[i], 0);
+    put_title(b, titles[i], xs[i], -kTitleRise);
+  }
+  const Shapes& n = b.trace.shapes;
+  const double keys = b.cell() * static_cast<double>(n.nk);
+  const double middle = b.cell() * static_cast<double>(n.nq) / 2;
+  put_step(b, s.default_scale ? "÷" : "×", s.factor, at.s + keys, at.scaled, middle);
+  if (s.masked) put_step(b, "+", "", at.scaled + keys, at.mask, middle);
+  put_step(b, "→", "softmax", (s.masked ? at.mask : at.scaled) + keys, at.a, middle);
+  put_row_labels(b, row_labels(b, Axis::kQueries, n.nq), at.q, 0);
+}
+
+}  // namespace
+
+Figure layout_head_view(FigureBuilder b) {
+  const Steps s = steps_of(b);
+  const Shapes& n = b.trace.shapes;
+  const Title k_title{"Kᵀ", shape_text(n.d_k, n.nk)}, v_title{"V", shape_text(n.nk, n.d_v)};
+  // Dead rows are all 0, and NaN sums to nothing.
+  const Matrix& weights = *b.trace.find(s.attn);
+  const bool sums = (weights.rowwise().sum().array() - 1).abs().maxCoeff<Eigen::PropagateNaN>() < 1e-3F;
+  const Title titles[6] = {{"Q", shape_text(n.nq, n.d_k)},
+                           {"S = QKᵀ", ""},
+                           {scaled_symbol(b), ""},
+                           {"mask", mask_note(b)},
+                           {"A", sums ? "rows sum to 1" : shape_text(n.nq, n.nk)},
+                           {"O = AV", ""}};
+  Columns columns{b};
+  Places at;
+  at.q = columns.place(n.d_k, {titles[0]});
+  at.s = columns.place(n.nk, {titles[1], k_title});
+  columns.step(s.factor);
+  at.scaled = columns.place(n.nk, {titles[2]});
+  if (s.masked) at.mask = columns.place(n.nk, {titles[3]});
+  columns.step("softmax");
+  at.a = columns.place(n.nk, {titles[4]});
+  at.o = columns.place(n.d_v, {titles[5], v_title});
+  put_lower_row(b, s, at, titles);
+
+  const double upper = -kTitleHeight - 24;
+  const double k_top = upper - b.cell() * static_cast<double>(n.d_k);
+  const double v_top = upper - b.cell() * static_cast<double>(n.nk);
+  put_matrix(b, s.k, at.s, k_top, true);
+  const AxisLabels keys = column_labels(b, Axis::kKeys, n.nk);
+  put_column_labels(b, keys, at.s, k_top);
+  put_title(b, k_title, at.s, k_top - keys.extent - kTitleRise);
+  put_matrix(b, s.v, at.o, v_top);
+  put_row_labels(b, row_labels(b, Axis::kKeys, n.nk), at.o, v_top);
+  put_title(b, v_title, at.o, v_top - kTitleRise);
+
+  const double left = at.q - row_labels(b, Axis::kQueries, n.nq).extent;
+  put_head_headline(b, s, std::round(left), std::min(k_top - keys.extent, v_top) - kTitleHeight - 8);
+  using enum MatrixKind;
+  const std::vector<BarSpec> bars = {bar_of(b, kAttn, "A"), bar_of(b, kScores, "S, " + scaled_symbol(b)),
+                                     bar_of(b, kQ, "Q, K"), bar_of(b, kV, "V, O")};
+  put_bars(b, bars, at.q, b.cell() * static_cast<double>(n.nq) + 56, 152);
+  return finish(std::move(b));
+}
+
+}  // namespace qkv

@@ -1,0 +1,108 @@
+// What the layouts of all views are made of: titles, labels, colour bars, and a canvas that grows around them.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/figure/figure.h"
+
+namespace qkv {
+
+// Lengths in pixels. Everything lies on whole pixels, and distances are multiples of 4.
+inline constexpr double kFigureMargin = 24;
+inline constexpr double kLabelGap = 8;      // between labels and their matrix
+inline constexpr double kTitleRise = 12;    // from a title's baseline to what it stands on
+inline constexpr double kTitleHeight = 28;  // from a title's top to what it stands on
+inline constexpr double kColumnGap = 40;    // between matrices side by side
+inline constexpr double kMaxLabelWidth = 140;
+inline constexpr double kBarHeight = 8;
+
+// A figure in the making. Coordinates may be negative: finish() moves everything onto the canvas.
+struct FigureBuilder {
+  const Session& session;
+  const Trace& trace;
+  const FigureSpec& spec;
+  const TextShaper& shaper;
+  const Palette& colors;
+  Figure figure;
+  std::array<std::optional<ColorRange>, kAllMatrixKinds.size()> scales;  // of the kinds that were asked for
+
+  double cell() const { return spec.cell_px; }
+};
+
+FigureBuilder make_builder(const Session& session, const Trace& trace, const FigureSpec& spec,
+                           const TextShaper& shaper);
+
+TextStyle title_style(const FigureBuilder& b);    // 14, semibold
+TextStyle note_style(const FigureBuilder& b);     // 13, dim
+TextStyle caption_style(const FigureBuilder& b);  // 11, dim
+
+enum class Align { kLeft, kCenter, kRight };
+// `x` is the left end, middle or right end; `baseline` is where the letters stand. Returns the width.
+double put_text(FigureBuilder& b, std::string_view text, const TextStyle& style, double x, double baseline,
+                Align align = Align::kLeft);
+double text_width(const FigureBuilder& b, std::string_view text, const TextStyle& style);
+// Baseline of text whose capitals and digits are centred on `middle`.
+double centered_baseline(double middle, double size);
+
+// A symbol in bold and what there is to say about it, dim. Returns the width.
+struct Title {
+  std::string symbol, note;
+};
+double put_title(FigureBuilder& b, const Title& title, double x, double baseline);
+double title_width(const FigureBuilder& b, const Title& title);
+
+// view_range of a kind: in one figure all matrices of a kind have the same.
+ColorRange scale_of(FigureBuilder& b, MatrixKind kind);
+// "S/√dₖ", or "0.5·S" where the scale was given.
+std::string scaled_symbol(const FigureBuilder& b);
+
+// The matrix with the map and range of its kind. `id` must exist in the trace.
+FigureMatrix& put_matrix(FigureBuilder& b, MatrixId id, double x, double y, bool transposed = false);
+
+// Labels along one side of a matrix, with what was decided to make them fit.
+struct AxisLabels {
+  std::vector<std::string> texts;  // one a row or column; empty = no labels
+  TextStyle style;
+  Index step = 1;     // every step-th label is drawn
+  double angle = 0;   // radians, of column labels
+  double extent = 0;  // pixels from the matrix outwards, gap included
+};
+AxisLabels row_labels(const FigureBuilder& b, Axis axis, Index count);
+AxisLabels column_labels(const FigureBuilder& b, Axis axis, Index count);
+void put_row_labels(FigureBuilder& b, const AxisLabels& labels, double matrix_x, double matrix_y);
+void put_column_labels(FigureBuilder& b, const AxisLabels& labels, double matrix_x, double matrix_y);
+
+// A colour bar with its end values below, or its single value where it is flat. Bars of one map and range become
+// one, with their captions together. Returns the y below the last line.
+struct BarSpec {
+  std::string caption;  // what it is the scale of; may be empty
+  std::string colormap;
+  ColorRange range;
+  bool empty = false;  // no finite value to show
+};
+double put_bars(FigureBuilder& b, const std::vector<BarSpec>& bars, double x, double y, double width);
+BarSpec bar_of(FigureBuilder& b, MatrixKind kind, std::string caption);
+
+// The colour of a head as a dot of 10 pixels or a band; heads whose colour was used before have a stripe.
+void put_head_dot(FigureBuilder& b, int head, double x, double middle);
+void put_head_band(FigureBuilder& b, int head, double x, double y, double width, double height);
+
+// Headline of a view: the session's title and what is shown. `top` is the highest y in use.
+void put_headline(FigureBuilder& b, std::string_view note, double x, double top);
+
+// Decides which cells have numbers, and fits the canvas around everything.
+Figure finish(FigureBuilder b);
+
+std::string shape_text(Index rows, Index cols);  // "3 × 4"
+
+// The views, each in its own file. The spec was checked.
+Figure layout_matrix_view(FigureBuilder b);
+Figure layout_head_view(FigureBuilder b);
+Figure layout_heads_view(FigureBuilder b);
+Figure layout_concat_view(FigureBuilder b);
+
+}  // namespace qkv

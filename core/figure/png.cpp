@@ -1,0 +1,134 @@
+// PNG through Cairo: figures, plain pixels, and back.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "core/figure/paint.h"
+
+namespace qkv {
+namespace {
+
+struct SurfaceDeleter {
+  void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
+};
+using SurfacePtr = std::unique_ptr<cairo_surface_t, SurfaceDeleter>;
+struct CairoDeleter {
+  void operator()(cairo_t* cr) const { cairo_destroy(cr); }
+};
+using CairoPtr = std::unique_ptr<cairo_t, CairoDeleter>;
+
+Error picture_error(int width, int height, cairo_status_t status) {
+  return {ErrorCode::kCannotWrite, "cannot make a picture of " + std::to_string(width) + " × " +
+                                       std::to_string(height) + " pixels: " + cairo_status_to_string(status)};
+}
+
+std::uint32_t* row_of(cairo_surface_t* surface, int row) {
+  unsigned char* data = cairo_image_surface_get_data(surface);
+  return reinterpret_cast<std::uint32_t*>(data +
+                                          static_cast<std::ptrdiff_t>(row) * cairo_image_surface_get_stride(surface));
+}
+
+Result<Bytes> encode(cairo_surface_t* surface, int width, int height) {
+  Bytes bytes;
+  // Nothing may be thrown through Cairo's C code.
+  const auto append = [](void* closure, const unsigned char* data, unsigned int length) -> cairo_status_t {
+    auto& out = *static_cast<Bytes*>(closure);
+    try {
+      const auto* first = reinterpret_cast<const std::byte*>(data);
+      out.insert(out.end(), first, first + length);
+    } catch (const std::exception&) {
+      return CAIRO_STATUS_NO_MEMORY;
+    }
+    return CAIRO_STATUS_SUCCESS;
+  };
+  const cairo_status_t status = cairo_surface_write_to_png_stream(surface, append, &bytes);
+  if (status != CAIRO_STATUS_SUCCESS) return picture_error(width, height, status);
+  return bytes;
+}
+
+std::uint32_t premultiply(std::uint32_t channel, std::uint32_t alpha) { return (channel * alpha + 127) / 255; }
+std::uint32_t straight(std::uint32_t channel, std::uint32_t alpha) {
+  return alpha == 0 ? 0 : std::min<std::uint32_t>(255, (channel * 255 + alpha / 2) / alpha);
+}
+
+// What cairo_image_surface_create_from_png_stream reads from.
+struct PngInput {
+  std::span<const std::byte> rest;
+};
+
+cairo_status_t read_png(void* closure, unsigned char* data, unsigned int length) {
+  auto& input = *static_cast<PngInput*>(closure);
+  if (length > input.rest.size()) return CAIRO_STATUS_READ_ERROR;
+  std::memcpy(data, input.rest.data(), length);
+  input.rest = input.rest.subspan(length);
+  return CAIRO_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+Result<Bytes> figure_png(const Figure& figure, const TextShaper& shaper) {
+  const int width = static_cast<int>(figure.width), height = static_cast<int>(figure.height);
+  const cairo_format_t format = figure.transparent ? CAIRO_FORMAT_ARGB32 : CAIRO_FORMAT_RGB24;
+  const SurfacePtr surface(cairo_image_surface_create(format, width, height));
+  const CairoPtr cr(cairo_create(surface.get()));
+  paint_figure(cr.get(), figure, shaper);
+  if (const cairo_status_t status = cairo_status(cr.get()); status != CAIRO_STATUS_SUCCESS) {
+    return picture_error(width, height, status);
+  }
+  cairo_surface_flush(surface.get());
+  return encode(surface.get(), width, height);
+}
+
+Result<Bytes> png_bytes(int width, int height, std::span<const std::uint8_t> rgba) {
+  if (width < 1 || height < 1 || rgba.size() / 4 / static_cast<std::size_t>(width) < static_cast<std::size_t>(height)) {
+    return picture_error(width, height, CAIRO_STATUS_INVALID_SIZE);
+  }
+  bool opaque = true;
+  for (std::size_t i = 3; i < rgba.size() && opaque; i += 4) opaque = rgba[i] == 255;
+  // Opaque pixels keep all their bits and need no alpha channel.
+  const SurfacePtr surface(
+      cairo_image_surface_create(opaque ? CAIRO_FORMAT_RGB24 : CAIRO_FORMAT_ARGB32, width, height));
+  if (const cairo_status_t status = cairo_surface_status(surface.get()); status != CAIRO_STATUS_SUCCESS) {
+    return picture_error(width, height, status);
+  }
+  const std::uint8_t* in = rgba.data();
+  for (int r = 0; r < height; ++r) {
+    std::uint32_t* row = row_of(surface.get(), r);
+    for (int c = 0; c < width; ++c, in += 4) {
+      const std::uint32_t alpha = in[3];
+      row[c] =
+          alpha << 24 | premultiply(in[0], alpha) << 16 | premultiply(in[1], alpha) << 8 | premultiply(in[2], alpha);
+    }
+  }
+  cairo_surface_mark_dirty(surface.get());
+  return encode(surface.get(), width, height);
+}
+
+Result<PixelImage> decode_png(std::span<const std::byte> png) {
+  PngInput input{png};
+  const SurfacePtr surface(cairo_image_surface_create_from_png_stream(read_png, &input));
+  if (const cairo_status_t status = cairo_surface_status(surface.get()); status != CAIRO_STATUS_SUCCESS) {
+    return bad_input(std::string("not a readable PNG: ") + cairo_status_to_string(status));
+  }
+  const cairo_format_t format = cairo_image_surface_get_format(surface.get());
+  if (format != CAIRO_FORMAT_ARGB32 && format != CAIRO_FORMAT_RGB24) {
+    return unsupported("a PNG with more than 8 bits a channel");
+  }
+  PixelImage image;
+  image.width = cairo_image_surface_get_width(surface.get());
+  image.height = cairo_image_surface_get_height(surface.get());
+  image.rgba.reserve(static_cast<std::size_t>(image.width) * image.height * 4);
+  for (int r = 0; r < image.height; ++r) {
+    const std::uint32_t* row = row_of(surface.get(), r);
+    for (int c = 0; c < image.width; ++c) {
+      const std::uint32_t alpha = format == CAIRO_FORMAT_RGB24 ? 255 : row[c] >> 24;
+      for (const int shift : {16, 8, 0}) {
+        image.rgba.push_back(static_cast<std::uint8_t>(straight(row[c] >> shift & 0xff, alpha)));
+      }
+      image.rgba.push_back(static_cast<std::uint8_t>(alpha));
+    }
+  }
+  return image;
+}
+
+}  // namespace qkv

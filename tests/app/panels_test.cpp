@@ -1,0 +1,197 @@
+// The panels around the stage: set-up, tabs, commands, dialogs.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "core/session/session_file.h"
+#include "tests/app/harness.h"
+
+using namespace qkv;
+
+namespace {
+
+struct TempFolder {
+  std::filesystem::path path;
+  TempFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "qkvlab-test-XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    path = pattern;
+  }
+  ~TempFolder() { std::filesystem::remove_all(path); }
+};
+
+}  // namespace
+
+TEST_CASE("heads, sizes and options are set from the left panel") {
+  Harness h;
+  h.click("field/heads");
+  h.key(Key::kA, true);
+  h.type("4");
+  h.key(Key::kEnter);
+  CHECK(h.app().trace()->shapes.heads == 4);
+  CHECK(h.trace(MatrixKind::kScores, 0)(1, 0) == 5.0f);
+  h.click("field/d-k");
+  h.type("5");
+  h.key(Key::kEnter);
+  CHECK(h.app().trace()->shapes.d_k == 5);
+  h.click("switch/causal");
+  CHECK(h.trace(MatrixKind::kAttn, 0)(0, 2) == 0.0f);
+  h.click("switch/wo");
+  CHECK(h.app().trace()->out.has_value());
+}
+
+TEST_CASE("a wrong number in a field is refused with nothing changed") {
+  Harness h;
+  h.click("field/heads");
+  h.type("many");
+  h.key(Key::kEnter);
+  CHECK(h.app().trace()->shapes.heads == 1);
+}
+
+TEST_CASE("the source changes both ways with every number kept") {
+  Harness h;
+  const Matrix scores = h.trace(MatrixKind::kScores);
+  h.click("source/1");
+  CHECK(h.app().trace()->shapes.d_model == 9);
+  CHECK(h.trace(MatrixKind::kScores) == scores);
+  h.click("tab/projection");
+  CHECK(h.has("matrix/x/1"));
+  CHECK(h.has("matrix/wq/1"));
+  h.click("source/0");
+  CHECK(h.app().trace()->shapes.d_model == 0);
+  CHECK(h.trace(MatrixKind::kScores) == scores);
+  CHECK(h.app().session().view.tab == Tab::kHead);
+}
+
+TEST_CASE("tabs show their matrices") {
+  Harness h;
+  h.click("tab/heads");
+  CHECK(h.has("head-card/1"));
+  CHECK_FALSE(h.has("matrix/q/1"));
+  h.click("tab/concat");
+  CHECK(h.has("matrix/concat/1"));
+  h.click("button/add-wo");
+  CHECK(h.has("matrix/wo/1"));
+  CHECK(h.has("matrix/out/1"));
+  h.click("tab/heads");
+  h.click("head-card/1");
+  CHECK(h.has("matrix/q/1"));
+}
+
+TEST_CASE("undo, redo and the edited mark") {
+  Harness h;
+  CHECK(h.app().window_title().rfind("• ", 0) != 0);
+  h.click("switch/causal");
+  CHECK(h.app().window_title().rfind("• ", 0) == 0);
+  h.key(Key::kZ, true);
+  CHECK(h.app().window_title().rfind("• ", 0) != 0);
+  h.key(Key::kY, true);
+  CHECK(h.app().session().problem.options.causal);
+}
+
+TEST_CASE("the palette finds and runs a command") {
+  Harness h;
+  h.key(Key::kP, true, true);
+  h.frames(2);
+  h.type("dark");
+  h.key(Key::kEnter);
+  CHECK(h.app().preferences().theme == ThemeName::kDark);
+}
+
+TEST_CASE("saving asks for a place once, and the file reads back") {
+  TempFolder folder;
+  Harness h;
+  h.click("switch/causal");
+  h.key(Key::kS, true);
+  h.key(Key::kA, true);
+  h.click("file-dialog/name");
+  h.key(Key::kA, true);
+  h.type((folder.path / "貓.qkv.json").string());
+  h.key(Key::kEnter);
+  const Result<Session> read = read_session(folder.path / "貓.qkv.json");
+  REQUIRE(read.ok());
+  CHECK(read.value().problem.options.causal);
+  CHECK(h.app().window_title().rfind("• ", 0) != 0);
+}
+
+TEST_CASE("a place that can't be written says why and keeps the work unsaved") {
+  Harness h;
+  h.click("switch/causal");
+  h.key(Key::kS, true);
+  h.click("file-dialog/name");
+  h.key(Key::kA, true);
+  h.type("/no/such/folder/x.qkv.json");
+  h.key(Key::kEnter);
+  CHECK(h.has("toast/0"));
+  CHECK(h.app().window_title().rfind("• ", 0) == 0);
+}
+
+TEST_CASE("pictures are exported from the menu") {
+  TempFolder folder;
+  Harness h;
+  h.key(Key::kE, true);
+  h.click("export/path");
+  h.key(Key::kA, true);
+  h.type((folder.path / "one-head.png").string());
+  h.click("export/ok");
+  CHECK(std::filesystem::file_size(folder.path / "one-head.png") > 1000);
+}
+
+TEST_CASE("an export that fails keeps the dialog and leaves no file") {
+  Harness h;
+  h.key(Key::kE, true);
+  h.click("export/path");
+  h.key(Key::kA, true);
+  h.type("/no/such/folder/x.png");
+  h.click("export/ok");
+  h.frames(3);
+  CHECK(h.has("export/path"));
+}
+
+TEST_CASE("closing with unsaved work asks first") {
+  Harness h;
+  h.app().request_close();
+  h.frames(2);
+  CHECK(h.app().should_quit());
+  Harness edited;
+  edited.click("switch/causal");
+  edited.app().request_close();
+  edited.frames(3);
+  CHECK_FALSE(edited.app().should_quit());
+  edited.click("question/cancel");
+  CHECK_FALSE(edited.app().should_quit());
+  edited.app().request_close();
+  edited.frames(3);
+  edited.click("question/other");
+  CHECK(edited.app().should_quit());
+}
+
+TEST_CASE("a bad file says what is wrong and keeps the session") {
+  TempFolder folder;
+  std::ofstream(folder.path / "bad.qkv.json") << "{\"qkvlab\": 1, \"tokens\": [";
+  Harness h;
+  h.app().open_file(folder.path / "bad.qkv.json");
+  h.frames(2);
+  CHECK(h.has("toast/0"));
+  CHECK(h.app().session().title == "The worked example");
+}
+
+TEST_CASE("every example opens and every tab draws, in small and large windows") {
+  for (const auto& [width, height] : {std::pair{900, 600}, std::pair{1280, 800}, std::pair{1920, 1200}}) {
+    Harness h(width, height);
+    for (const auto& entry : std::filesystem::directory_iterator(QKV_SOURCE_DIR "/assets/sessions")) {
+      h.app().open_file(entry.path());
+      h.frames(2);
+      for (const char* tab : {"tab/heads", "tab/concat", "tab/head"}) {
+        h.click(tab);
+        for (const auto& [name, rect] : h.app().widgets().all()) {
+          if (name.rfind("matrix/", 0) != 0) continue;
+          CHECK_MESSAGE(rect.min.x < rect.max.x, name);
+          CHECK_MESSAGE(rect.max.x <= static_cast<float>(width), name);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,206 @@
+// Wrong usage, bad files and outputs that cannot be written: the exit code, one line, and nothing left behind.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/tensor_io/npz.h"
+#include "tests/cli/support.h"
+
+using namespace qkv;
+using namespace qkv::test;
+
+namespace {
+
+struct BadFile {
+  std::string name;
+  std::string content;
+  std::string says;
+};
+
+std::string npy(const std::string& header_text) {
+  std::string header = header_text;
+  header.resize(117, ' ');
+  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" + std::string(24, '\0');
+}
+
+std::string npz_without_v() {
+  const std::vector<NamedArray> arrays{{"q", {1, 2, 2}, std::vector<float>(4, 1)},
+                                       {"k", {1, 2, 2}, std::vector<float>(4, 1)}};
+  const Result<Bytes> bytes = npz_bytes(arrays);
+  REQUIRE(bytes.ok());
+  return std::string(as_text(bytes.value()));
+}
+
+std::string session(const std::string& q, const std::string& more = "") {
+  return R"({"qkvlab": 1, "tokens": ["a", "b"], "source": {"kind": "qkv", "q": )" + q +
+         R"(, "k": [[[1, 0], [0, 1]]], "v": [[[1, 0], [0, 1]]]})" + more + "}";
+}
+
+std::vector<BadFile> bad_files() {
+  const std::string good = read_text(kData + "sdpa/plain.npz");
+  const std::string q = "[[[1, 2], [3, 4]]]";
+  return {
+      {"empty.npz", "", ""},
+      {"text.npz", "hello, this is no tensor\n", ""},
+      {"binary.npz", std::string("\x00\xff\x01\x02qkv", 7), ""},
+      {"cut.npz", good.substr(0, good.size() / 2), ""},
+      {"head.npz", good.substr(0, 40), ""},
+      {"int.npy", npy("{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }"), ""},
+      {"short.npy", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (200, 300), }"), ""},
+      {"wraps.npy", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }"), ""},
+      {"no_v.npz", npz_without_v(), "v"},
+      {"comma.qkv.json", R"({"qkvlab": 1, "tokens": ["a",], })", "line 1"},
+      {"other.qkv.json", R"({"name": "no session"})", "qkvlab"},
+      {"new.qkv.json", R"({"qkvlab": 99})", "99"},
+      {"ragged.qkv.json", session("[[[1, 2], [3]]]"), "q"},
+      {"tokens.qkv.json", session("[[[1, 2], [3, 4], [5, 6]]]"), "3"},
+      {"word.qkv.json", session(R"([[[1, "x"], [3, 4]]])"), "q"},
+      {"rope.qkv.json", session(q, R"(, "attention": {"rope": {"base": 10000}})"), "rope"},
+      {"key.qkv.json", session(q, R"(, "attention": {"casual": true})"), "casual"},
+      {"valid.qkv.json", session(q, R"(, "attention": {"key_valid": [1]})"), "key_valid"},
+      {"lost.qkv.json", session(R"({"file": "nowhere.npz", "name": "q"})"), "nowhere.npz"},
+      {"deep.qkv.json", R"({"qkvlab": 1, "tokens": )" + std::string(100000, '['), ""},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a bad file: exit code 3, one line that names it, nothing written") {
+  const TempFolder folder;
+  for (const BadFile& file : bad_files()) {
+    CAPTURE(file.name);
+    write_text(folder / file.name, file.content);
+    const std::vector<std::string> before = folder.names();
+    for (const std::string command : {"run", "render", "screenshot"}) {
+      const std::string out = folder / (command == "run" ? "out.npz" : "out.png");
+      const Finished finished = qkvlab({command, folder / file.name, "-o", out});
+      check_refused(finished, 3, file.says);
+      CHECK(finished.err.starts_with("qkvlab: " + (folder / file.name) + ": "));
+    }
+    check_refused(qkvlab({folder / file.name}), 3, file.says);
+    CHECK(folder.names() == before);
+  }
+}
+
+TEST_CASE("a file that is not there, is a folder or may not be read: exit code 3") {
+  const TempFolder folder;
+  for (const std::string command : {"run", "render", "screenshot", "inspect"}) {
+    std::vector<std::string> words{command, folder / "none.npz"};
+    if (command != "inspect") words.insert(words.end(), {"-o", folder / (command == "run" ? "o.npz" : "o.png")});
+    check_refused(qkvlab(words), 3, "none.npz: no such file");
+    words[1] = folder.path().string();
+    check_refused(qkvlab(words), 3, "is a folder");
+  }
+  check_refused(qkvlab({"wroked_example"}), 3, "no example");
+  if (geteuid() != 0) {
+    write_text(folder / "secret.npz", "x");
+    std::filesystem::permissions(folder / "secret.npz", std::filesystem::perms::none);
+    check_refused(qkvlab({"inspect", folder / "secret.npz"}), 3, "Permission denied");
+  }
+}
+
+TEST_CASE("wrong usage: exit code 2, one line that says what there is") {
+  const TempFolder folder;
+  const std::string png = folder / "o.png", npz = folder / "o.npz";
+  const std::string two_heads = kData + "sdpa/plain.npz";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
+      {{"run"}, "FILE is required"},
+      {{"run", "worked_example"}, "--out is required"},
+      {{"run", "worked_example", "-o"}, "--out"},
+      {{"run", "worked_example", "-o", ""}, "empty"},
+      {{"run", "worked_example", "-o", npz, "--bogus"}, "--bogus"},
+      {{"run", "worked_example", "more", "-o", npz}, "more"},
+      {{"run", "worked_example", "-o", npz, "--scale", "1,5"}, "\"1,5\" is not a number"},
+      {{"run", "worked_example", "-o", npz, "--align", "left"}, "bottom_right, top_left"},
+      {{"run", "worked_example", "-o", npz, "--key-valid", "1,2,0"}, "1,1,0"},
+      {{"run", "worked_example", "-o", npz, "--key-valid", "1,0"}, "key_valid"},
+      {{"run", "worked_example", "-o", npz, "--options", "{"}, "--options"},
+      {{"run", "worked_example", "-o", npz, "--options", R"({"softcap": 20})"}, "softcap"},
+      {{"run", "worked_example", "-o", npz, "--options", R"({"casual": true})"}, "casual"},
+      {{"render", "worked_example", "-o", folder / "o.svg"}, "PNG only in this version"},
+      {{"render", "worked_example", "-o", folder / "o.PDF"}, "PNG only in this version"},
+      {{"render", "worked_example", "-o", png, "--layout", png}, "--layout"},
+      {{"render", "worked_example", "-o", png, "--view", "all"}, "matrix, head, heads, concat"},
+      {{"render", "worked_example", "-o", png, "--matrix", "weights"}, "scores, scaled, keep, attn"},
+      {{"render", "worked_example", "-o", png, "--matrix", "out"}, "this file has no out"},
+      {{"render", "worked_example", "-o", png, "--matrix", "attn", "--view", "heads"}, "--matrix"},
+      {{"render", two_heads, "-o", png, "--head", "0"}, "from 1 to 2"},
+      {{"render", two_heads, "-o", png, "--head", "3"}, "from 1 to 2"},
+      {{"render", two_heads, "-o", png, "--view", "heads", "--head", "1"}, "--head"},
+      {{"render", kData + "sdpa/gqa_8_2.npz", "-o", png, "--matrix", "k", "--head", "3"}, "from 1 to 2"},
+      {{"render", "worked_example", "-o", png, "--colormap", "jet"}, "viridis, cividis, magma, grey"},
+      {{"render", "worked_example", "-o", png, "--range", "wide"}, "auto, unit, symmetric, LO,HI"},
+      {{"render", "worked_example", "-o", png, "--range", "1,1"}, "LO must be less than HI"},
+      {{"render", "worked_example", "-o", png, "--range", "0,nan"}, "LO must be less than HI"},
+      {{"render", "worked_example", "-o", png, "--cell-px", "0"}, "from 1 to 256"},
+      {{"render", "worked_example", "-o", png, "--decimals", "7"}, "from 0 to 6"},
+      {{"render", "worked_example", "-o", png, "--theme", "blue"}, "light, dark"},
+      {{"render", kData + "sdpa/long_row.npz", "-o", png, "--cell-px", "256"}, "largest cell size"},
+      {{"screenshot", "worked_example", "-o", png, "--size", "800"}, "1280x800"},
+      {{"screenshot", "worked_example", "-o", png, "--size", "99999x800"}, "from 200 to 8192"},
+      {{"screenshot", "worked_example", "-o", png, "--scale", "9"}, "0.5 to 4"},
+      {{"screenshot", "worked_example", "-o", png, "--size", "8000x800", "--scale", "4"}, "16384"},
+      {{"screenshot", "worked_example", "-o", png, "--tab", "compare"}, "head, heads, concat"},
+      {{"inspect"}, "FILE is required"},
+      {{"inspect", "worked_example", "--xml"}, "--xml"},
+      {{"--bogus"}, "--bogus"},
+      {{"worked_example", "more"}, "more"},
+  };
+  for (const auto& [words, says] : table) {
+    CAPTURE(says);
+    check_refused(qkvlab(words), 2, says);
+    CHECK(folder.names().empty());
+  }
+}
+
+TEST_CASE("options from a file: a bad one is a bad file") {
+  const TempFolder folder;
+  check_refused(qkvlab({"run", "worked_example", "-o", folder / "o.npz", "--options", "@" + (folder / "none.json")}), 3,
+                "none.json: cannot be read");
+  write_text(folder / "bad.json", "{");
+  check_refused(qkvlab({"run", "worked_example", "-o", folder / "o.npz", "--options", "@" + (folder / "bad.json")}), 3,
+                "bad.json: ");
+  CHECK(folder.names() == std::vector<std::string>{"bad.json"});
+}
+
+TEST_CASE("an output that cannot be written: exit code 5, the reason, no half file") {
+  const TempFolder folder;
+  for (const std::string command : {"run", "render"}) {
+    const std::string ending = command == "run" ? ".npz" : ".png";
+    CAPTURE(command);
+    check_refused(qkvlab({command, "worked_example", "-o", folder / ("none/o" + ending)}), 5,
+                  "No such file or directory");
+    write_text(folder / "plain", "a file, no folder");
+    check_refused(qkvlab({command, "worked_example", "-o", folder / ("plain/o" + ending)}), 5, "Not a directory");
+    std::filesystem::create_directory(folder / ("folder" + ending));
+    check_refused(qkvlab({command, "worked_example", "-o", folder / ("folder" + ending)}), 5, "is a folder");
+    check_refused(qkvlab({command, "worked_example", "-o", "/dev/full"}), 5, "No space left on device");
+    check_refused(qkvlab({command, "worked_example", "-o", "/proc/o" + ending}), 5, "/proc/o" + ending);
+  }
+  CHECK(folder.names() == std::vector<std::string>{"folder.npz", "folder.png", "plain"});
+  check_refused(run_process({"sh", "-c", "exec \"$0\" inspect worked_example > /dev/full", kProgram}), 5, "stdout");
+}
+
+TEST_CASE("a disk that is full in the middle of a file leaves the old file as it was") {
+  const TempFolder folder;
+  write_text(folder / "o.npz", "old");
+  // A limit on the size of files refuses the write as a full disk does; the signal that goes with it is ignored.
+  const std::string script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" run \"$1\" -o \"$2\"";
+  const Finished finished =
+      run_process({"bash", "-c", script, kProgram, kData + "sdpa/tile_edges.npz", folder / "o.npz"});
+  check_refused(finished, 5, "File too large");
+  CHECK(read_text(folder / "o.npz") == "old");
+  CHECK(folder.names() == std::vector<std::string>{"o.npz"});
+}
+
+TEST_CASE("the input is never overwritten") {
+  const TempFolder folder;
+  std::filesystem::copy_file(kData + "sdpa/plain.npz", folder / "a.npz");
+  const std::string before = read_text(folder / "a.npz");
+  check_refused(qkvlab({"run", folder / "a.npz", "-o", folder / "../" + folder.path().filename().string() + "/a.npz"}),
+                2, "is the input file");
+  check_refused(qkvlab({"render", folder / "a.npz", "-o", folder / "o.png", "--layout", folder / "a.npz"}), 2,
+                "is the input file");
+  CHECK(read_text(folder / "a.npz") == before);
+  CHECK(folder.names() == std::vector<std::string>{"a.npz"});
+}

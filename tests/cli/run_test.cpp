@@ -1,0 +1,195 @@
+// `qkvlab run`: the numbers and the arrays that it writes.
+#include <cmath>
+#include <limits>
+
+#include "core/session/session_file.h"
+#include "core/tensor_io/npz.h"
+#include "tests/cli/support.h"
+
+using namespace qkv;
+using namespace qkv::test;
+
+namespace {
+
+NpzFile opened(const std::string& path) {
+  Result<NpzFile> file = NpzFile::open(path);
+  REQUIRE_MESSAGE(file.ok(), path);
+  return std::move(file).value();
+}
+
+std::vector<double> values(const NpzFile& file, const std::string& name) {
+  Result<Tensor64> tensor = file.read_float64(name);
+  REQUIRE_MESSAGE(tensor.ok(), name);
+  return std::move(tensor).value().values;
+}
+
+// Four float32 ulp of the largest value: every cell is rounded to float32 once (half an ulp of its own), and the
+// reference is NumPy's float64 in another order of summation.
+double tolerance(const std::vector<double>& want) {
+  double largest = 0;
+  for (const double value : want) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  const auto magnitude = static_cast<float>(largest);
+  return 4 * static_cast<double>(std::nextafter(magnitude, std::numeric_limits<float>::infinity()) - magnitude);
+}
+
+void check_equal(const std::vector<double>& got, const std::vector<double>& want, const std::string& what,
+                 double allowed) {
+  REQUIRE(got.size() == want.size());
+  double worst = 0;
+  bool classes_agree = true;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (std::isfinite(want[i])) worst = std::max(worst, std::abs(got[i] - want[i]));
+    classes_agree = classes_agree && std::isnan(got[i]) == std::isnan(want[i]);
+  }
+  CHECK_MESSAGE(classes_agree, what);
+  CHECK_MESSAGE(worst <= allowed, what << " is off by " << worst);
+}
+
+struct Case {
+  std::string name;
+  std::vector<std::string> words = {};
+};
+
+const Case kCases[] = {
+    {"plain"},
+    {"one_token"},
+    {"one_dim"},
+    {"odd_sizes"},
+    {"cross"},
+    {"tile_edges"},
+    {"causal", {"--causal"}},
+    {"causal_cross_bottom_right", {"--options", R"({"causal": true, "align": "bottom_right"})"}},
+    {"causal_cross_top_left", {"--causal", "--align", "top_left"}},
+    {"padding", {"--key-valid", "1,1,1,1,1,1,0,0,0"}},
+    {"padding_all", {"--options", R"({"key_valid": [0, 0, 0, 0]})"}},
+    {"scale_one", {"--scale", "1"}},
+    {"gqa_8_2", {"--causal"}},
+    {"mqa_4_1"},
+    {"huge_logits"},
+    {"huge_equal"},
+    {"long_row"},
+};
+
+}  // namespace
+
+TEST_CASE("run gives the numbers of the worked example") {
+  const TempFolder folder;
+  check_silent(qkvlab({"run", "worked_example", "-o", folder / "out.npz"}));
+  CHECK(folder.names() == std::vector<std::string>{"out.npz"});
+  const NpzFile out = opened(folder / "out.npz");
+  const std::vector<double> attn = values(out, "attn"), heads_out = values(out, "heads_out");
+  const double third = 1.0 / 3;
+  const std::vector<double> want_attn{.1361, .4319, .4319, .6134, .1933, .1933, third, third, third};
+  const std::vector<double> want_out{1.0000, 1.2958, .5681, 1.0000, .5799, .8067, 1.0000, 1.0000, .6667};
+  check_equal(attn, want_attn, "attn", 5e-5);
+  check_equal(heads_out, want_out, "heads_out", 5e-5);
+  check_equal(values(out, "scores"), {1, 3, 3, 5, 3, 3, 3, 3, 3}, "scores", 0);
+}
+
+TEST_CASE("run agrees with the reference tensors") {
+  for (const Case& each : kCases) {
+    CAPTURE(each.name);
+    const TempFolder folder;
+    const std::string file = kData + "sdpa/" + each.name + ".npz";
+    std::vector<std::string> words{"run", file, "-o", folder / "out.npz"};
+    words.insert(words.end(), each.words.begin(), each.words.end());
+    check_silent(qkvlab(words));
+    const NpzFile want = opened(file), got = opened(folder / "out.npz");
+    for (const std::string name : {"scores", "scaled", "attn"}) {
+      const std::vector<double> expected = values(want, name);
+      check_equal(values(got, name), expected, name, tolerance(expected));
+    }
+    // The largest value in play of a weighted sum is a V that it weighs, which may cancel to a smaller output.
+    const double in_play = std::max(tolerance(values(want, "out")), tolerance(values(want, "v")));
+    check_equal(values(got, "heads_out"), values(want, "out"), "heads_out", in_play);
+  }
+}
+
+TEST_CASE("run computes a layer with projections, biases and an output projection") {
+  const TempFolder folder;
+  const std::string file = kData + "multi_head_layer.npz";
+  check_silent(qkvlab({"run", file, "--causal", "-o", folder / "out.npz"}));
+  const NpzFile want = opened(file), got = opened(folder / "out.npz");
+  for (const std::string name : {"q", "k", "v", "attn", "heads_out", "concat", "out", "x", "wq", "bo"}) {
+    const std::vector<double> expected = values(want, name);
+    // Q, K and V are rounded to float32 before they are used; the sums of the later steps carry that along.
+    check_equal(values(got, name), expected, name, 2 * tolerance(expected));
+  }
+}
+
+TEST_CASE("run writes every array with its name, type and shape") {
+  const TempFolder folder;
+  check_silent(qkvlab({"run", kData + "sdpa/gqa_8_2.npz", "-o", folder / "out.npz"}));
+  const NpzFile in = opened(kData + "sdpa/gqa_8_2.npz"), out = opened(folder / "out.npz");
+  std::vector<std::string> names;
+  for (const ArrayInfo& array : out.arrays()) {
+    names.push_back(array.name);
+    CHECK(array.header.descr == (array.name == "keep" ? "|u1" : "<f4"));
+    CHECK(!array.header.fortran_order);
+  }
+  CHECK(names == std::vector<std::string>{"q", "k", "v", "scores", "scaled", "keep", "attn", "heads_out", "concat"});
+  const auto q = in.find("q")->header.shape, v = in.find("v")->header.shape;
+  const std::uint64_t heads = q[0], nq = q[1], nk = v[1], dv = v[2];
+  using Shape = std::vector<std::uint64_t>;
+  CHECK(out.find("q")->header.shape == q);
+  CHECK(out.find("v")->header.shape == v);
+  CHECK(out.find("attn")->header.shape == Shape{heads, nq, nk});
+  CHECK(out.find("keep")->header.shape == Shape{nq, nk});
+  CHECK(out.find("heads_out")->header.shape == Shape{heads, nq, dv});
+  CHECK(out.find("concat")->header.shape == Shape{nq, heads * dv});
+}
+
+TEST_CASE("flags go over --options, which goes over the file") {
+  const TempFolder folder;
+  Session session = worked_example();
+  session.problem.options.causal = true;
+  session.problem.options.scale = 3;
+  REQUIRE(write_session(session, folder / "three.qkv.json").ok());
+  const auto scaled = [&](std::vector<std::string> words) {
+    std::vector<std::string> all{"run", folder / "three.qkv.json", "-o", folder / "out.npz"};
+    all.insert(all.end(), words.begin(), words.end());
+    check_silent(qkvlab(all));
+    const NpzFile out = opened(folder / "out.npz");
+    return std::pair(values(out, "scaled")[3], values(out, "attn")[1]);  // scores 5; a cell above the diagonal
+  };
+  CHECK(scaled({}) == std::pair(15.0, 0.0));
+  CHECK(scaled({"--options", R"({"scale": 2})"}) == std::pair(10.0, 0.0));
+  CHECK(scaled({"--scale", "1", "--options", R"({"scale": 2})"}) == std::pair(5.0, 0.0));
+  CHECK(scaled({"--no-causal"}).second > 0);
+  CHECK(scaled({"--options", R"({"causal": false})", "--causal"}).second == 0);
+  write_text(folder / "options.json", R"({"scale": 4})");
+  CHECK(scaled({"--options", "@" + (folder / "options.json")}) == std::pair(20.0, 0.0));
+}
+
+TEST_CASE("names of files may be of any language, and the same input gives the same bytes") {
+  const TempFolder folder;
+  const std::string in = folder / "注意力 é.npz", out = folder / "輸出 ü.npz", again = folder / "again.npz";
+  std::filesystem::copy_file(kData + "sdpa/plain.npz", in);
+  check_silent(qkvlab({"run", in, "-o", out}));
+  check_silent(qkvlab({"run", in, "-o", again}));
+  CHECK(read_text(out) == read_text(again));
+  const Finished told = qkvlab({"run", in, "-o", out, "--verbose"});
+  CHECK(told.exit_code == 0);
+  CHECK(told.out == "wrote " + out + " (9 arrays)\n");
+}
+
+TEST_CASE("a locale with decimal commas changes no number") {
+  const TempFolder folder;
+  const std::string locale = folder / "de_DE.UTF-8";
+  if (run_process({"localedef", "-i", "de_DE", "-f", "UTF-8", locale}).exit_code != 0) {
+    MESSAGE("skipped: localedef has no de_DE here (Debian package locales)");
+    return;
+  }
+  const Environment german{{"LC_ALL", "de_DE.UTF-8"}, {"LOCPATH", folder.path().string()}};
+  REQUIRE(write_session(worked_example(), folder / "session.qkv.json").ok());
+  for (const std::string& file : {kData + "sdpa/plain.npz", folder / "session.qkv.json"}) {
+    check_silent(qkvlab({"run", file, "--scale", "0.25", "-o", folder / "german.npz"}, german));
+    check_silent(qkvlab({"run", file, "--scale", "0.25", "-o", folder / "plain.npz"}));
+    CHECK(read_text(folder / "german.npz") == read_text(folder / "plain.npz"));
+  }
+  check_silent(qkvlab({"render", "worked_example", "-o", folder / "german.png", "--range", "-1.5,2.5"}, german));
+  check_silent(qkvlab({"render", "worked_example", "-o", folder / "plain.png", "--range", "-1.5,2.5"}));
+  CHECK(read_text(folder / "german.png") == read_text(folder / "plain.png"));
+}
