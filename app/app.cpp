@@ -206,9 +206,7 @@ void App::Impl::draw_stage(ImVec2 min, ImVec2 max) {
     case Tab::kHead: draw_head_tab(ui, in, stage, top, max, queue); break;
     case Tab::kHeads: draw_heads_tab(ui, in, stage, heads, top, max, queue); break;
     case Tab::kConcat: draw_concat_tab(ui, in, stage, top, max, queue); break;
-    case Tab::kProjection:
-      if (in.computed.trace.shapes.d_model > 0) draw_projection_tab(ui, in, stage, top, max, queue);
-      break;
+    case Tab::kProjection: draw_projection_tab(ui, in, stage, top, max, queue); break;
   }
   if (open_cell_menu) {
     ImGui::OpenPopup("cell-menu");

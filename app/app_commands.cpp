@@ -94,6 +94,7 @@ void App::Impl::run_view_command(CommandId command) {
 }
 
 void App::Impl::replace_session(Session session, fs::path from) {
+  session.view = fitting_view(session);
   history.reset(std::move(session));
   path = std::move(from);
   stage = StageState{};

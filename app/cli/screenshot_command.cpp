@@ -43,7 +43,7 @@ Status set_scale(const std::string& text, OffscreenOptions& options) {
 }
 
 Status set_tab(const std::string& text, ViewSettings& view) {
-  constexpr std::array kTabs{Tab::kHead, Tab::kHeads, Tab::kConcat};
+  constexpr std::array kTabs{Tab::kHead, Tab::kHeads, Tab::kConcat, Tab::kProjection};
   std::vector<std::string_view> names;
   for (const Tab tab : kTabs) {
     names.emplace_back(tab_name(tab));

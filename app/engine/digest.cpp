@@ -10,6 +10,17 @@ ScaleGroup scale_group(MatrixKind kind) {
     case MatrixKind::kScores:
     case MatrixKind::kScaled: return ScaleGroup::kScores;
     case MatrixKind::kKeep: return ScaleGroup::kMask;
+    case MatrixKind::kX: return ScaleGroup::kInput;
+    case MatrixKind::kWq:
+    case MatrixKind::kWk:
+    case MatrixKind::kWv:
+    case MatrixKind::kBq:
+    case MatrixKind::kBk:
+    case MatrixKind::kBv: return ScaleGroup::kProjection;
+    case MatrixKind::kConcat: return ScaleGroup::kConcat;
+    case MatrixKind::kWo:
+    case MatrixKind::kBo: return ScaleGroup::kWo;
+    case MatrixKind::kOut: return ScaleGroup::kOut;
     default: return ScaleGroup::kValues;
   }
 }
@@ -26,9 +37,7 @@ TraceDigest digest(const Trace& trace) {
       if (matrix == nullptr || kind == MatrixKind::kKeep) continue;
       const bool masked = kind == MatrixKind::kAttn;
       const FiniteExtent extent = finite_extent(*matrix, masked ? &trace.keep : nullptr);
-      FiniteExtent& total = scale_group(kind) == ScaleGroup::kWeights  ? result.weights
-                            : scale_group(kind) == ScaleGroup::kScores ? result.scores
-                                                                       : result.values;
+      FiniteExtent& total = result.extents[static_cast<std::size_t>(scale_group(kind))];
       total = merge(total, extent);
     }
   }
@@ -41,10 +50,6 @@ TraceDigest digest(const Trace& trace) {
   result.warnings = find_warnings(trace);
   result.hidden = static_cast<Index>((trace.keep.array() == 0).count());
   return result;
-}
-
-const FiniteExtent& extent_of(const TraceDigest& digest, ScaleGroup group) {
-  return group == ScaleGroup::kWeights ? digest.weights : group == ScaleGroup::kScores ? digest.scores : digest.values;
 }
 
 }  // namespace qkv

@@ -19,6 +19,7 @@ constexpr auto kPatience = std::chrono::milliseconds(400);
 using Outcome = Result<std::shared_ptr<const Computed>>;
 
 Outcome compute(const Session& session, const StopFlag* stop) {
+  if (const Result<Shapes> shapes = check_session(session); !shapes) return shapes.error();
   Result<Trace> trace = forward(session.problem, stop);
   if (!trace) return trace.error();
   auto computed = std::make_shared<Computed>(Computed{session, std::move(trace).value(), {}});

@@ -8,7 +8,7 @@
 namespace qkv {
 namespace {
 
-constexpr double kSidePadding = 6;  // both sides together
+constexpr double kSidePadding = 4;  // both sides together
 
 bool is_whole(float value) { return !std::isfinite(value) || (value == std::round(value) && std::abs(value) < 1e6f); }
 
@@ -29,7 +29,7 @@ std::optional<CellFormat> fit_cell_text(const Ui& ui, const Rect& window,
       for (Index c = window.col; c < window.col + window.cols; ++c)
         widest = std::max(widest, text_width(ui, FontRole::kText13, cell_text(value(r, c), digits)));
     if (widest + kSidePadding <= cell_w && cell_h >= 16) return CellFormat{FontRole::kText13, digits};
-    if (widest * 11 / 13 + kSidePadding - 2 <= cell_w) return CellFormat{FontRole::kSmall11, digits};
+    if (widest * 11 / 13 + kSidePadding <= cell_w) return CellFormat{FontRole::kSmall11, digits};
   }
   return std::nullopt;
 }

@@ -79,13 +79,13 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   const float fixed_h = kTitleRoom * 2 + kBandRoom + kGap + 64 + kMargin + bias;
   const std::array across = {wide, std::max<Index>(s.d_out, 1)};
   const std::array down = {has_wo ? wide : Index{1}, s.nq};
-  double w = fit_cell(std::span(across).first(has_wo ? 2 : 1), stage_w - fixed_w);
-  double h = fit_cell(down, stage_h - fixed_h);
-  if (std::min(w, h) >= 12) w = h = std::floor(std::min(w, h));
+  AxisFit w = fit_axes(std::span(across).first(has_wo ? 2 : 1), stage_w - fixed_w);
+  AxisFit h = fit_axes(down, stage_h - fixed_h);
+  square_cells(w, h);
   // Rows of tokens may be higher than the many rows of W^O, so that their labels and numbers show.
-  const float rows_h = std::max(axis_length(s.nq, h), std::min(axis_length(s.nq, 28), (stage_h - fixed_h) * 0.4f));
-  const float wo_h = has_wo ? std::min(axis_length(wide, h), stage_h - fixed_h - rows_h) : 0;
-  const float concat_w = axis_length(wide, w), out_w = has_wo ? axis_length(s.d_out, w) : 0;
+  const float rows_h = std::max(h.length(s.nq), std::min(static_cast<float>(s.nq) * 28, (stage_h - fixed_h) * 0.4f));
+  const float wo_h = has_wo ? std::min(h.length(wide), stage_h - fixed_h - rows_h) : 0;
+  const float concat_w = w.length(wide), out_w = has_wo ? w.length(s.d_out) : 0;
   const float used_w = fixed_w - 2 * kMargin + concat_w + out_w;
   const float used_h = fixed_h - kMargin + rows_h + wo_h;
   const float x0 = min.x + std::max(kMargin, (stage_w - used_w) / 2) + labels;
@@ -111,13 +111,15 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
     draw_matrix(ui, in, state, out, queue);
   }
   const float below = concat.min.y + concat.size.y + 38;
-  draw_color_bars(ui, in, state, {x0, below}, {ScaleGroup::kValues});
+  draw_color_bars(ui, in, state, {x0, below}, {ScaleGroup::kConcat});
+  if (has_wo) draw_color_bars(ui, in, state, {x0 + 176, below}, {ScaleGroup::kWo, ScaleGroup::kOut});
   if (!has_wo) draw_without_wo(ui, {x0 + 240, below - 22}, 360, queue);
 }
 
 void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, ImVec2 max, ActionQueue& queue) {
   const Trace& trace = in.computed.trace;
   const Shapes& s = trace.shapes;
+  if (s.d_model == 0) return;  // the newest source is projected, its result still on the way
   const int head = std::clamp(in.session.view.head, 0, s.heads - 1), kv = kv_head_of(s, head);
   const auto queries = axis_labels(in.computed.session, Axis::kQueries, s.nq);
   const float labels = row_label_room(ui, queries) + 8;
@@ -128,12 +130,12 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
   const float fixed_w = 2 * kMargin + labels + 3 * kGap, fixed_h = kTitleRoom * 2 + kGap + 64 + kMargin + bias;
   const std::array across = {s.d_model, s.d_k, s.d_k, s.d_v};
   const std::array down = {s.d_model, s.nq};
-  double w = fit_cell(across, stage_w - fixed_w), h = fit_cell(down, stage_h - fixed_h);
-  if (std::min(w, h) >= 12) w = h = std::floor(std::min(w, h));
-  const float rows_h = std::max(axis_length(s.nq, h), std::min(axis_length(s.nq, 28), (stage_h - fixed_h) * 0.4f));
-  const float top_h = std::min(axis_length(s.d_model, h), stage_h - fixed_h - rows_h);
-  const float x_w = axis_length(s.d_model, w);
-  const float used_w = fixed_w - 2 * kMargin + x_w + 2 * axis_length(s.d_k, w) + axis_length(s.d_v, w);
+  AxisFit w = fit_axes(across, stage_w - fixed_w), h = fit_axes(down, stage_h - fixed_h);
+  square_cells(w, h);
+  const float rows_h = std::max(h.length(s.nq), std::min(static_cast<float>(s.nq) * 28, (stage_h - fixed_h) * 0.4f));
+  const float top_h = std::min(h.length(s.d_model), stage_h - fixed_h - rows_h);
+  const float x_w = w.length(s.d_model);
+  const float used_w = fixed_w - 2 * kMargin + x_w + 2 * w.length(s.d_k) + w.length(s.d_v);
   const float x0 = min.x + std::max(kMargin, (stage_w - used_w) / 2) + labels;
   const float y0 = min.y + std::max(8.0f, (stage_h - fixed_h + kMargin - rows_h - top_h) / 2) + kTitleRoom;
   const float y1 = y0 + top_h + kGap + bias + kTitleRoom - 8;
@@ -154,7 +156,7 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
                         {MatrixKind::kWv, MatrixKind::kBv, MatrixKind::kV, kv, s.d_v, Axis::kDv, "Wⱽ", "bⱽ", "V = X Wⱽ"}};
   float left = x.min.x + x.size.x + kGap;
   for (const Part& part : parts) {
-    const float width = axis_length(part.size, w);
+    const float width = w.length(part.size);
     const Index first = part.size * part.head;
     MatrixPlace weight = place_at({part.weight, 0}, Axis::kModel, part.axis, {left, y0}, {width, top_h}, part.weight_title,
                                   s.heads > 1 ? "head " + std::to_string(part.head + 1) : shape_text(s.d_model, part.size));
@@ -169,7 +171,7 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
     draw_matrix(ui, in, state, product, queue);
     left += width + kGap;
   }
-  draw_color_bars(ui, in, state, {x0, y1 + rows_h + 38}, {ScaleGroup::kValues});
+  draw_color_bars(ui, in, state, {x0, y1 + rows_h + 38}, {ScaleGroup::kInput, ScaleGroup::kProjection, ScaleGroup::kValues});
 }
 
 }  // namespace qkv

@@ -1,30 +1,48 @@
 #include "app/panels/fit.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace qkv {
+namespace {
 
-float axis_length(Index count, double cell) {
+// Cells of this size and more set an axis's length by themselves; below, kSmallestSide keeps it readable.
+constexpr double kFullCell = 12;
+
+double natural_length(Index count, double cell) {
   const double n = static_cast<double>(count);
-  const double least = std::min(n * kLargestCell, static_cast<double>(kSmallestSide));
-  const double most = n * kLargestCell;
-  // Cells this small already compete with the floor; larger ones set the length by themselves.
-  return static_cast<float>(cell >= 12 ? std::min(n * cell, most) : std::clamp(n * cell, std::min(least, n * 12), most));
+  if (cell >= kFullCell) return n * cell;
+  return std::max(n * cell, std::min(n * kFullCell, static_cast<double>(kSmallestSide)));
 }
 
-double fit_cell(std::span<const Index> counts, float room) {
-  double low = 1e-3, high = kLargestCell;
+}  // namespace
+
+float AxisFit::length(Index count) const { return static_cast<float>(natural_length(count, cell) * shrink); }
+
+AxisFit fit_axes(std::span<const Index> counts, float room) {
   const auto total = [&](double cell) {
     double sum = 0;
-    for (const Index count : counts) sum += axis_length(count, cell);
+    for (const Index count : counts) sum += natural_length(count, cell);
     return sum;
   };
-  if (total(high) <= room) return high;
+  if (total(kLargestCell) <= room) return {kLargestCell, 1};
+  double low = 1e-3, high = kLargestCell;
+  if (total(low) > room) return {low, std::max(1.0, static_cast<double>(room)) / total(low)};
   for (int step = 0; step < 50; ++step) {
     const double middle = (low + high) / 2;
     (total(middle) <= room ? low : high) = middle;
   }
-  return low;
+  return {low, 1};
+}
+
+void square_cells(AxisFit& across, AxisFit& down) {
+  if (across.shrink < 1 || down.shrink < 1) return;
+  const double cell = std::min(across.cell, down.cell), high = down.cell;
+  if (cell < kFullCell) return;
+  across.cell = down.cell = std::floor(cell);
+  // Rows narrower than a line of text grow towards one, so that every token has its label.
+  constexpr double kLine = 22;
+  if (cell < kLine) down.cell = std::floor(std::min(kLine, high));
 }
 
 }  // namespace qkv

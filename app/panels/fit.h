@@ -10,12 +10,19 @@ namespace qkv {
 inline constexpr float kLargestCell = 48;   // logical pixels
 inline constexpr float kSmallestSide = 88;  // an axis with many entries is not drawn shorter, where there is room
 
-// Length of an axis of `count` entries when a cell measures `cell`: short axes may be no longer than
-// count · kLargestCell, long ones no shorter than kSmallestSide.
-float axis_length(Index count, double cell);
+// How axes share a length: `cell` per entry, but short axes keep a readable size, and all shrink together where even
+// that is too much.
+struct AxisFit {
+  double cell = 0;
+  double shrink = 1;
+  float length(Index count) const;
+};
 
 // The largest cell size, at most kLargestCell, with which the axes' lengths add up to no more than `room`.
-// Every count may stand several times. At least a sliver when nothing fits.
-double fit_cell(std::span<const Index> counts, float room);
+// A count may stand several times.
+AxisFit fit_axes(std::span<const Index> counts, float room);
+
+// Makes cells that can carry numbers squares, as on paper; smaller ones use the room they have, within reason.
+void square_cells(AxisFit& across, AxisFit& down);
 
 }  // namespace qkv

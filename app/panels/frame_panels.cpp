@@ -82,9 +82,10 @@ std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool bu
   if (d.warnings.nan_inputs > 0) words.push_back({count_text(d.warnings.nan_inputs, "input is NaN or infinite", "inputs are NaN or infinite"), ui.colors().bad});
   if (d.warnings.nan_outputs > 0) words.push_back({"NaN in " + count_text(d.warnings.nan_outputs, "output cell", "output cells"), ui.colors().bad});
   if (d.warnings.dead_rows > 0) words.push_back({count_text(d.warnings.dead_rows, "dead row: it sees no key", "dead rows: they see no key"), ui.colors().warning});
-  if (clips(shown_range(in, {MatrixKind::kAttn, 0}), d.weights)) words.push_back({"weights beyond the colour range", ui.colors().warning});
-  if (clips(shown_range(in, {MatrixKind::kScores, 0}), d.scores) || clips(shown_range(in, {MatrixKind::kV, 0}), d.values))
-    words.push_back({"values beyond the colour range", ui.colors().warning});
+  bool clipped = false;
+  for (const MatrixKind kind : kAllMatrixKinds)
+    clipped = clipped || (kind != MatrixKind::kKeep && clips(shown_range(in, {kind, 0}), extent_of(d, scale_group(kind))));
+  if (clipped) words.push_back({"values beyond the colour range", ui.colors().warning});
   if (d.warnings.nan_outputs == 0 && d.worst_row_sum <= 1e-5) words.push_back({"rows sum to 1", ui.colors().good});
   return words;
 }
@@ -142,7 +143,7 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
   };
   word(shapes, ui.colors().dim);
   const double ms = in.computed.trace.seconds * 1e3;
-  word(format_fixed(ms, ms < 10 ? 2 : 0) + " ms", ui.colors().dim);
+  word(ms < 0.1 ? format_fixed(ms * 1e3, 0) + " µs" : format_fixed(ms, ms < 10 ? 2 : 0) + " ms", ui.colors().dim);
   for (const StatusWord& item : status_words(ui, in, status.busy)) word(item.text, item.color);
   const std::string zoom = std::to_string(static_cast<int>(std::lround(status.zoom * 100))) + " %";
   draw_text_in(ui, list, FontRole::kSmall11, min, {max.x - 16, max.y}, ui.colors().dim, zoom, TextAlign::kRight);

@@ -11,8 +11,8 @@
 namespace qkv {
 namespace {
 
-constexpr float kMargin = 24;
-constexpr float kGap = 40;        // between factors and products, with an operator in it
+constexpr float kMargin = 16;
+constexpr float kGap = 32;        // between factors and products, with an operator in it
 constexpr float kTitleRoom = 26;
 constexpr float kBarRoom = 64;    // colour bars below
 
@@ -29,11 +29,9 @@ Extents fit_extents(const HeadLayoutInput& in, float room_w, float room_h) {
   if (in.mask) across.push_back(s.nk);
   const Index top = std::max(s.d_k, s.nk);
   const std::array down = {top, s.nq};
-  double w = fit_cell(across, room_w), h = fit_cell(down, room_h);
-  // Cells that can carry numbers are squares, as on paper; small ones use the room they have.
-  if (std::min(w, h) >= 12) w = h = std::floor(std::min(w, h));
-  return {axis_length(s.d_k, w), axis_length(s.nk, w), axis_length(s.d_v, w),
-          axis_length(s.d_k, h), axis_length(s.nk, h), axis_length(s.nq, h)};
+  AxisFit w = fit_axes(across, room_w), h = fit_axes(down, room_h);
+  square_cells(w, h);
+  return {w.length(s.d_k), w.length(s.nk), w.length(s.d_v), h.length(s.d_k), h.length(s.nk), h.length(s.nq)};
 }
 
 MatrixPlace place_at(MatrixKind kind, int head, Axis rows, Axis cols, ImVec2 min, ImVec2 size, std::string title,
@@ -49,6 +47,7 @@ MatrixPlace place_at(MatrixKind kind, int head, Axis rows, Axis cols, ImVec2 min
   return place;
 }
 
+// The operator between two steps, with its number below.
 void draw_step(Ui& ui, const MatrixPlace& from, const MatrixPlace& to, std::string_view sign, std::string_view word) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float x0 = from.min.x + from.size.x, x1 = to.min.x;
@@ -135,7 +134,7 @@ HeadLayout layout_head(const HeadLayoutInput& in) {
     layout.keep.numbers = false;
     x += e.keys_w + kGap;
   }
-  layout.attn = place_at(MatrixKind::kAttn, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "A", "");
+  layout.attn = place_at(MatrixKind::kAttn, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "A = softmax", "");
   x += e.keys_w + out_gap;
   layout.v = place_at(MatrixKind::kV, kv, Axis::kKeys, Axis::kDv, {x, y_top + top_h - e.keys_h}, {e.dv_w, e.keys_h}, "V", shape_text(s.nk, s.d_v));
   layout.out = place_at(MatrixKind::kHeadsOut, in.head, Axis::kQueries, Axis::kDv, {x, y_mid}, {e.dv_w, e.queries_h}, "O = A V", shape_text(s.nq, s.d_v));
@@ -153,23 +152,26 @@ void draw_color_bars(Ui& ui, const StageInput& in, const StageState& state, ImVe
                      std::initializer_list<ScaleGroup> groups) {
   const auto focus = focus_cell(state);
   for (const ScaleGroup group : groups) {
-    const MatrixKind kind = group == ScaleGroup::kWeights ? MatrixKind::kAttn
-                            : group == ScaleGroup::kScores ? MatrixKind::kScores
-                                                           : MatrixKind::kV;
-    const MatrixId id{kind, 0};
+    struct Named {
+      ScaleGroup group;
+      MatrixKind kind;
+      const char* text;
+    };
+    static constexpr Named kNames[] = {
+        {ScaleGroup::kWeights, MatrixKind::kAttn, "weights A"}, {ScaleGroup::kScores, MatrixKind::kScores, "scores"},
+        {ScaleGroup::kValues, MatrixKind::kV, "Q, K, V, O"},    {ScaleGroup::kInput, MatrixKind::kX, "X"},
+        {ScaleGroup::kProjection, MatrixKind::kWq, "weights W"}, {ScaleGroup::kConcat, MatrixKind::kConcat, "Concat"},
+        {ScaleGroup::kWo, MatrixKind::kWo, "Wᴼ"},                {ScaleGroup::kOut, MatrixKind::kOut, "output"}};
+    const auto* named = std::find_if(std::begin(kNames), std::end(kNames), [&](const Named& n) { return n.group == group; });
+    const MatrixId id{named->kind, 0};
+    const char* name = named->text;
     std::optional<float> mark;
     if (focus && scale_group(focus->id.kind) == group)
       if (const Matrix* m = shown_matrix(in, focus->id); m != nullptr && focus->row < m->rows() && focus->col < m->cols())
         mark = (*m)(focus->row, focus->col);
-    const bool concat = in.session.view.tab == Tab::kConcat, projection = in.session.view.tab == Tab::kProjection;
-    const char* name = group == ScaleGroup::kWeights   ? "weights A"
-                       : group == ScaleGroup::kScores  ? "scores"
-                       : concat                        ? "concat, weights, output"
-                       : projection                    ? "input, weights, Q, K, V"
-                                                       : "Q, K, V, O";
     draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {at.x, at.y - 22}, ui.colors().dim, name);
     draw_bar(ui, at, 144, shown_colormap(in, id), shown_range(in, id), mark, in.session.view.decimals);
-    at.x += 144 + 40;
+    at.x += 144 + 32;
   }
 }
 
@@ -186,11 +188,12 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
     layout = layout_head(input);
   }
   if (in.computed.session.problem.options.scale) layout.scaled.title = "S · scale";
+  if (in.computed.digest.worst_row_sum <= 1e-5 && in.computed.digest.warnings.dead_rows == 0) layout.attn.subtitle = "rows sum to 1";
   for (const MatrixPlace* place : places(layout, input.mask)) draw_matrix(ui, in, state, *place, queue);
   const bool default_scale = !in.computed.session.problem.options.scale.has_value();
   draw_step(ui, layout.scores, layout.scaled, default_scale ? "÷" : "→", scale_sign(in));
-  if (input.mask) draw_step(ui, layout.scaled, layout.keep, "→", "hide");
-  draw_step(ui, input.mask ? layout.keep : layout.scaled, layout.attn, "→", "softmax");
+  if (input.mask) draw_step(ui, layout.scaled, layout.keep, "→", "");
+  draw_step(ui, input.mask ? layout.keep : layout.scaled, layout.attn, "→", "");
   draw_color_bars(ui, in, state, layout.bars, {ScaleGroup::kValues, ScaleGroup::kScores, ScaleGroup::kWeights});
 }
 

@@ -24,6 +24,10 @@ class Writer {
   Ui& ui() { return ui_; }
   int decimals() const { return in_.session.view.decimals; }
   std::string number(double value) const { return format_value(value, decimals()); }
+  // A factor of a product: whole numbers as people write them.
+  std::string factor(double value) const {
+    return format_value(value, value == std::round(value) && std::abs(value) < 1e6 ? 0 : decimals());
+  }
   std::string token(Axis axis, Index index) const {
     const auto& tokens = axis == Axis::kKeys ? in_.computed.session.keys() : in_.computed.session.tokens;
     return index >= 0 && index < static_cast<Index>(tokens.size()) ? tokens[static_cast<std::size_t>(index)] : std::to_string(index + 1);
@@ -32,7 +36,7 @@ class Writer {
   void space(float height) { ImGui::Dummy({1, height}); }
   void caps(const std::string& text) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    draw_label_in(ui_, list_, at, {at.x + width_, at.y + 18}, text, 11, ui_.colors().dim, TextAlign::kLeft, true);
+    draw_label_in(ui_, list_, {at.x, at.y - 3}, {at.x + width_, at.y + 15}, text, 11, ui_.colors().dim, TextAlign::kLeft, true);
     ImGui::Dummy({width_, 20});
   }
   void section(std::string_view text) {
@@ -45,17 +49,22 @@ class Writer {
     draw_text(ui_, list_, FontRole::kValue26, at, ui_.colors().text, text);
     ImGui::Dummy({width_, 34});
   }
-  void paragraph(const std::string& text) {
-    const float height = draw_label_paragraph(ui_, list_, ImGui::GetCursorScreenPos(), width_, text, 13, ui_.colors().dim);
-    ImGui::Dummy({width_, height});
+  // Lines of the text become paragraphs with a little air between them.
+  void paragraph(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      const float height = draw_label_paragraph(ui_, list_, ImGui::GetCursorScreenPos(), width_, text.substr(0, end), 13, ui_.colors().dim);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      ImGui::Dummy({width_, height + (text.empty() ? 0 : 6)});
+    }
   }
   // A token at the left, something in the middle, a number at the right.
   void row(const std::string& left, const std::string& middle, const std::string& right, Color ink, bool bold = false) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float left_width = std::min(84.0f, width_ * 0.32f);
     draw_label_in(ui_, list_, at, {at.x + left_width - 6, at.y + kLine}, left, 13, ui_.colors().dim, TextAlign::kLeft);
-    draw_text_in(ui_, list_, FontRole::kText13, {at.x + left_width, at.y}, {at.x + width_, at.y + kLine}, ui_.colors().text,
-                 middle, TextAlign::kLeft);
+    draw_label_in(ui_, list_, {at.x + left_width, at.y}, {at.x + width_, at.y + kLine}, middle, 13, ui_.colors().text,
+                  TextAlign::kLeft);
     draw_text_in(ui_, list_, bold ? FontRole::kBold13 : FontRole::kText13, at, {at.x + width_, at.y + kLine}, ink, right,
                  TextAlign::kRight);
     ImGui::Dummy({width_, kLine});
@@ -121,7 +130,7 @@ void write_sum(Writer& w, const Explanation& e, Axis axis, const std::string& na
   for (const std::size_t i : order) {
     const Term& t = e.terms[i];
     const std::string label = axis == Axis::kKeys || axis == Axis::kQueries ? w.token(axis, t.index) : std::to_string(t.index + 1);
-    w.row(label, w.number(t.left) + " × " + w.number(t.right), w.number(t.product()), w.ui().colors().text);
+    w.row(label, w.factor(t.left) + " × " + w.factor(t.right), w.number(t.product()), w.ui().colors().text);
     shown += t.product();
   }
   if (order.size() < e.terms.size())
@@ -270,7 +279,8 @@ void write_sort(Writer& w, HeadsState& heads) {
 }  // namespace
 
 std::string grouped_digits(double value, int digits) {
-  const int whole = value == 0 ? 1 : std::max(1, static_cast<int>(std::floor(std::log10(std::abs(value)))) + 1);
+  // A leading 0 is no significant digit.
+  const int whole = value == 0 ? 1 : std::max(0, static_cast<int>(std::floor(std::log10(std::abs(value)))) + 1);
   if (whole > digits || (value != 0 && std::abs(value) < 1e-6)) return format_shortest(value);
   const std::string plain = format_fixed(value, digits - whole);
   const std::size_t point = plain.find('.');

@@ -28,9 +28,10 @@ std::string ordinal(Index index) {
 
 std::string cell_heading(MatrixId id, Index row, Index col, const Session& session) {
   const Axis rows = row_axis(id.kind), cols = col_axis(id.kind);
-  std::string text = upper(long_name(id.kind));
-  if (is_per_head(id.kind)) text += " " + std::to_string(id.head + 1);
-  text += " · ";
+  const auto* direct = std::get_if<DirectSource>(&session.problem.source);
+  const std::size_t heads = direct != nullptr ? direct->q.size() : static_cast<std::size_t>(std::get<ProjectedSource>(session.problem.source).heads);
+  std::string text = is_per_head(id.kind) && heads > 1 ? "HEAD " + std::to_string(id.head + 1) + " · " : "";
+  text += upper(id.kind == MatrixKind::kHeadsOut ? "output" : long_name(id.kind)) + " · ";
   if (cols == Axis::kKeys) return text + place(rows, row, session) + " → " + place(cols, col, session);
   if (rows != Axis::kSingle) text += "ROW " + place(rows, row, session) + ", ";
   return text + "COLUMN " + place(cols, col, session);

@@ -83,6 +83,11 @@ void submit_heatmap(Ui& ui, const StageInput& in, const Canvas& canvas) {
   draw.colormap = shown_colormap(in, place.id);
   draw.theme = ui.theme;
   draw.range = shown_range(in, place.id);
+  if (place.id.kind == MatrixKind::kKeep) {
+    // Visible keys are quiet, hidden ones hatched.
+    draw.colormap = "grey";
+    draw.range = {0, ui.theme == ThemeName::kDark ? 5.0f : 1.06f, false};
+  }
   draw.radius = kCornerRadius;
   draw.sink = ui.sink;
   ui.heatmaps.push_back(std::move(draw));
@@ -178,7 +183,8 @@ void draw_title(Ui& ui, const MatrixPlace& place) {
   const float top = place.min.y - (place.col_labels ? place.top_room : 0) - place.bar_room - 22;
   const float width = text_width(ui, FontRole::kBold13, place.title);
   draw_text(ui, list, FontRole::kBold13, {place.min.x, top}, ui.colors().text, place.title);
-  draw_text(ui, list, FontRole::kSmall11, {place.min.x + width + 8, top + 1.5f}, ui.colors().dim, place.subtitle);
+  if (width + 8 + text_width(ui, FontRole::kSmall11, place.subtitle) <= place.size.x + 24)
+    draw_text(ui, list, FontRole::kSmall11, {place.min.x + width + 8, top + 1.5f}, ui.colors().dim, place.subtitle);
 }
 
 void draw_marks(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {

@@ -162,9 +162,9 @@ void draw_colour(Ui& ui, const StageInput& in, SetupState& state, ActionQueue& q
   gap(6);
   const ViewSettings& view = in.session.view;
   draw_map_row(ui, "weights", "field/weights-map", view.weights_map, queue, view, &ViewSettings::weights_map);
-  draw_range_row(ui, state, "range", "field/weights-range", view, &ViewSettings::weights_range, in.computed.digest.weights, queue);
+  draw_range_row(ui, state, "range", "field/weights-range", view, &ViewSettings::weights_range, extent_of(in.computed.digest, ScaleGroup::kWeights), queue);
   draw_map_row(ui, "signed values", "field/signed-map", view.signed_map, queue, view, &ViewSettings::signed_map);
-  draw_range_row(ui, state, "range", "field/signed-range", view, &ViewSettings::signed_range, in.computed.digest.scores, queue);
+  draw_range_row(ui, state, "range", "field/signed-range", view, &ViewSettings::signed_range, extent_of(in.computed.digest, ScaleGroup::kScores), queue);
   if (const auto digits = number_field(ui, "field/decimals", labelled_row(ui, "decimals", kField), view.decimals, {0, 6, 1, true}, state.entry)) {
     ViewSettings changed = view;
     changed.decimals = static_cast<int>(*digits);

@@ -72,6 +72,8 @@ class WindowLoop {
     do {
       build_frame(size);
     } while (platform_.input().pending() && clock_.now() - start < kMostCatchUpSeconds && !app_.should_quit());
+    // An edit changed what the panels drew before it: the picture that is shown already has its results.
+    if (app_.wants_frame_now() && !app_.should_quit()) build_frame(size);
     present(size);
     settle_ = std::max(0, settle_ - 1);
   }

@@ -72,11 +72,9 @@ std::size_t word_boundary(std::string_view text, std::size_t index, int directio
   const auto at_end = [&](std::size_t at) { return direction > 0 ? at >= text.size() : at == 0; };
   bool in_word = false;
   while (!at_end(index)) {
-    if (blank(index) == in_word) {
-      if (in_word) break;
-    } else {
-      in_word = true;
-    }
+    const bool space = blank(index);
+    if (space && in_word) break;
+    in_word = in_word || !space;
     const std::size_t next = move(text, index, direction);
     if (next == index) break;
     index = next;

@@ -19,15 +19,12 @@ FiniteExtent extent_of(const Trace& trace, MatrixId id) {
   return finite_extent(*values, masked ? &trace.keep : nullptr);
 }
 
-// The kinds that share a scale with `kind` in a view.
-std::vector<MatrixKind> scale_group(FigureView view, MatrixKind kind) {
+// The kinds that share a scale with `kind` where several matrices are drawn.
+std::vector<MatrixKind> scale_group(MatrixKind kind) {
   using enum MatrixKind;
-  if (view == FigureView::kHead) {
-    if (kind == kScores || kind == kScaled) return {kScores, kScaled};
-    if (kind == kQ || kind == kK) return {kQ, kK};
-    if (kind == kV || kind == kHeadsOut) return {kV, kHeadsOut};
-  }
-  if (view == FigureView::kConcat && (kind == kOut || kind == kBo)) return {kOut, kBo};
+  if (kind == kScores || kind == kScaled) return {kScores, kScaled};
+  if (kind == kQ || kind == kK || kind == kV || kind == kHeadsOut) return {kQ, kK, kV, kHeadsOut};
+  if (kind == kWo || kind == kBo) return {kWo, kBo};
   return {kind};
 }
 
@@ -139,16 +136,12 @@ std::string view_colormap(const ViewSettings& look, MatrixKind kind) {
 }
 
 FiniteExtent view_extent(const Trace& trace, FigureView view, MatrixKind kind, int head) {
-  const auto has_kv_heads = [](MatrixKind k) { return k == MatrixKind::kK || k == MatrixKind::kV; };
+  if (view == FigureView::kMatrix) return extent_of(trace, {kind, head});
   FiniteExtent extent;
-  if (view == FigureView::kHeads && is_per_head(kind)) {
-    const int heads = has_kv_heads(kind) ? trace.shapes.kv_heads : trace.shapes.heads;
-    for (int h = 0; h < heads; ++h) extent = merge(extent, extent_of(trace, {kind, h}));
-    return extent;
-  }
-  for (const MatrixKind member : scale_group(view, kind)) {
-    const bool mapped = view == FigureView::kHead && has_kv_heads(member);
-    extent = merge(extent, extent_of(trace, {member, mapped ? kv_head_of(trace.shapes, head) : head}));
+  for (const MatrixKind member : scale_group(kind)) {
+    const bool per_kv_head = member == MatrixKind::kK || member == MatrixKind::kV;
+    const int heads = !is_per_head(member) ? 1 : per_kv_head ? trace.shapes.kv_heads : trace.shapes.heads;
+    for (int h = 0; h < heads; ++h) extent = merge(extent, extent_of(trace, {member, h}));
   }
   return extent;
 }

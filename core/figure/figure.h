@@ -69,9 +69,9 @@ struct Figure {
   std::vector<FigureBar> bars;
 };
 
-// The values that share a colour scale with a matrix in a view. Matrices in the same units share one, so that equal
-// colours mean equal values: q with k, scores with scaled, v with heads_out, b^O with out, the weights of all heads.
-// `head` is the query head that One head shows; alone, a matrix has its own head.
+// The values that share a colour scale with a matrix in a view. A matrix alone has its own scale. Elsewhere matrices
+// in the same units share one over all heads, as in the window, so that equal colours mean equal values: A; S and
+// scaled; Q, K, V and O; W^O and b^O. `head` is that of a matrix alone.
 FiniteExtent view_extent(const Trace& trace, FigureView view, MatrixKind kind, int head);
 // The colour scale of a matrix in a view: what `look` asks for over view_extent.
 ColorRange view_range(const Trace& trace, const ViewSettings& look, FigureView view, MatrixKind kind, int head);

@@ -86,8 +86,8 @@ Figure layout_concat_view(FigureBuilder b) {
     const double width = std::max(band * n.heads, title_width(b, title));
     top = std::min(top, put_projection(b, std::ceil(width) + kColumnGap + 8));
     const bool biased = b.trace.find({MatrixKind::kBo, 0}) != nullptr;
-    bars.push_back(bar_of(b, MatrixKind::kWo, "Wᴼ"));
-    bars.push_back(bar_of(b, MatrixKind::kOut, biased ? "bᴼ, Out" : "Out"));
+    bars.push_back(bar_of(b, MatrixKind::kWo, biased ? "Wᴼ, bᴼ" : "Wᴼ"));
+    bars.push_back(bar_of(b, MatrixKind::kOut, "Out"));
   }
   put_headline(b, formula(n.heads, projected), -labels.extent, top - 8);
   put_bars(b, bars, 0, b.cell() * static_cast<double>(n.nq) + (projected ? 48 : 24), 152);

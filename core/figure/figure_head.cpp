@@ -150,7 +150,7 @@ Figure layout_head_view(FigureBuilder b) {
   put_head_headline(b, s, std::round(left), std::min(k_top - keys.extent, v_top) - kTitleHeight - 8);
   using enum MatrixKind;
   const std::vector<BarSpec> bars = {bar_of(b, kAttn, "A"), bar_of(b, kScores, "S, " + scaled_symbol(b)),
-                                     bar_of(b, kQ, "Q, K"), bar_of(b, kV, "V, O")};
+                                     bar_of(b, kQ, "Q, K, V, O")};
   put_bars(b, bars, at.q, b.cell() * static_cast<double>(n.nq) + 56, 152);
   return finish(std::move(b));
 }

@@ -24,16 +24,16 @@ Status check_view(const ViewSettings& view) {
 // The label of each action; cells and tokens count from 1 as in the window.
 
 std::string cell_name(MatrixId id, Index row, Index col) {
-  return std::string(symbol(id.kind)) + "[" + std::to_string(row + 1) + ", " + std::to_string(col + 1) + "]";
+  return std::string(symbol(id.kind)) + "[" + place_text(row) + ", " + place_text(col) + "]";
 }
 
 std::string on_off(const char* what, bool on) { return std::string(what) + (on ? " on" : " off"); }
 
 std::string label(const SetTokens&) { return "tokens"; }
-std::string label(const RenameToken& action) { return "rename token " + std::to_string(action.index + 1); }
-std::string label(const InsertToken& action) { return "insert token " + std::to_string(action.index + 1); }
-std::string label(const RemoveToken& action) { return "remove token " + std::to_string(action.index + 1); }
-std::string label(const MoveToken& action) { return "move token " + std::to_string(action.from + 1); }
+std::string label(const RenameToken& action) { return "rename token " + place_text(action.index); }
+std::string label(const InsertToken& action) { return "insert token " + place_text(action.index); }
+std::string label(const RemoveToken& action) { return "remove token " + place_text(action.index); }
+std::string label(const MoveToken& action) { return "move token " + place_text(action.from); }
 std::string label(const SetSplit&) { return "splitting into tokens"; }
 std::string label(const SetCell& action) { return "edit " + cell_name(action.id, action.row, action.col); }
 std::string label(const SetBlock& action) { return "paste into " + std::string(symbol(action.id.kind)); }
@@ -94,8 +94,7 @@ Result<Session> apply(const Session& session, const Action& action) {
   if (!result) return result;
   const Result<Shapes> after = check_session(result.value());
   if (!after) return after.error();
-  ViewSettings& view = result.value().view;
-  view.head = std::min(view.head, after.value().heads - 1);
+  result.value().view = fitting_view(result.value());
   return result;
 }
 

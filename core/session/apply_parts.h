@@ -53,6 +53,9 @@ RowVector weight_row(const char* matrix, Index head, Index row, Index size);
 // kBadInput where the matrices of `after` together are too large to make; shrinking always passes.
 Status check_growth(const Shapes& before, const Shapes& after);
 
+// The number that a person counts an index by: "1" for 0. Any index, since it comes from outside.
+std::string place_text(Index index);
+
 // kBadInput "WHAT = VALUE is out of range: 1 … MOST".
 Status check_range(const char* what, Index value, Index most);
 

@@ -10,7 +10,7 @@ std::string by(Index rows, Index cols) { return std::to_string(rows) + " × " + 
 std::string name_of(const Session& session, MatrixId id, const Matrix& matrix) {
   std::string name(symbol(id.kind));
   if (find_input(session, {id.kind, 1}) != nullptr && is_per_head(id.kind)) {
-    name += " of head " + std::to_string(id.head + 1);
+    name += " of head " + place_text(id.head);
   }
   return name + " (" + by(matrix.rows(), matrix.cols()) + ")";
 }
@@ -35,7 +35,7 @@ Error no_input(const Session& session, MatrixId id) {
     case MatrixKind::kV:
       if (!direct)
         return bad_input(name + " is computed from X and its weights: edit those, or give Q, K and V directly");
-      return bad_input("there is no head " + std::to_string(id.head + 1) + " of " + name + ": it has heads 1 … " +
+      return bad_input("there is no head " + place_text(id.head) + " of " + name + ": it has heads 1 … " +
                        std::to_string((id.kind == MatrixKind::kQ ? direct->q : direct->k).size()));
     case MatrixKind::kWo:
       return bad_input("there is no " + name + ": turn the output projection on first");
@@ -58,7 +58,7 @@ Result<MatrixRef> writable(Session& session, MatrixId id, const Rect& rect) {
   if (rect.rows <= 0 || rect.cols <= 0)
     return bad_input("no cells of " + name_of(session, id, **matrix) + " are chosen");
   if (!lies_inside(**matrix, rect)) {
-    const std::string place = "row " + std::to_string(rect.row + 1) + ", column " + std::to_string(rect.col + 1);
+    const std::string place = "row " + place_text(rect.row) + ", column " + place_text(rect.col);
     const std::string name = name_of(session, id, **matrix);
     if (rect.rows == 1 && rect.cols == 1) return bad_input("there is no " + place + " in " + name);
     return bad_input(by(rect.rows, rect.cols) + " numbers do not fit at " + place + " of " + name);

@@ -52,13 +52,10 @@ std::size_t overhead_bytes(const Session& session) {
   return bytes;
 }
 
-// `session` looked at as `view` says, on a head that it has.
+// `session` looked at as `view` says, as far as it can be.
 Session seen_as(Session session, ViewSettings view) {
-  const auto* direct = std::get_if<DirectSource>(&session.problem.source);
-  const int heads =
-      direct ? static_cast<int>(direct->q.size()) : std::get<ProjectedSource>(session.problem.source).heads;
-  view.head = std::clamp(view.head, 0, std::max(0, heads - 1));
   session.view = std::move(view);
+  session.view = fitting_view(session);
   return session;
 }
 

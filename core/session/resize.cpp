@@ -2,6 +2,7 @@
 // column of the head) and stays where that meaning still has a place.
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "core/session/apply_parts.h"
 
@@ -132,6 +133,11 @@ Status check_growth(const Shapes& before, const Shapes& after) {
   if (numbers <= kMaxInputNumbers || numbers <= input_numbers(before)) return Done{};
   return bad_input("that would make " + std::to_string(numbers) + " numbers to edit: at most " +
                    std::to_string(kMaxInputNumbers) + " (1 GiB) are allowed");
+}
+
+std::string place_text(Index index) {
+  constexpr Index kLast = std::numeric_limits<Index>::max();
+  return std::to_string(index == kLast ? kLast : index + 1);
 }
 
 Status check_range(const char* what, Index value, Index most) {

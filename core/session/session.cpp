@@ -105,6 +105,16 @@ Result<Shapes> check_session(const Session& session) {
   return shapes;
 }
 
+ViewSettings fitting_view(const Session& session) {
+  ViewSettings view = session.view;
+  const auto* direct = std::get_if<DirectSource>(&session.problem.source);
+  const int heads =
+      direct ? static_cast<int>(direct->q.size()) : std::get<ProjectedSource>(session.problem.source).heads;
+  view.head = std::clamp(view.head, 0, std::max(0, heads - 1));
+  if (direct && view.tab == Tab::kProjection) view.tab = Tab::kHead;
+  return view;
+}
+
 Session worked_example() {
   Session session;
   session.title = "The worked example";

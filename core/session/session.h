@@ -34,6 +34,9 @@ inline constexpr Index kMaxModelSize = 65536;  // d_model, d_out
 // Shapes that agree among tokens and matrices, or kBadInput naming both sides and both numbers.
 Result<Shapes> check_session(const Session& session);
 
+// The session's view with a head and a tab that it has.
+ViewSettings fitting_view(const Session& session);
+
 // 貓 追 老鼠 with the numbers of the source text.
 Session worked_example();
 

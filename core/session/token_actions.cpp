@@ -77,13 +77,13 @@ const std::vector<std::string>& tokens_of(const Session& session, Side side) {
 
 Status check_index(Index index, Index first, Index last, const char* what) {
   if (index >= first && index <= last) return Done{};
-  return bad_input(std::string(what) + " " + std::to_string(index + 1) +
-                   " is out of range: " + std::to_string(first + 1) + " … " + std::to_string(last + 1));
+  return bad_input(std::string(what) + " " + place_text(index) + " is out of range: " + place_text(first) + " … " +
+                   place_text(last));
 }
 
 Status check_text(const std::string& text, Index index) {
   if (!text.empty()) return Done{};
-  return bad_input("token " + std::to_string(index + 1) + " is empty: a token needs at least one character");
+  return bad_input("token " + place_text(index) + " is empty: a token needs at least one character");
 }
 
 // Replaces the tokens of a side and lets rows and key_valid follow.

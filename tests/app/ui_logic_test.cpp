@@ -1,6 +1,7 @@
 // Parts of the window that need no frame: text editing, layout, the clipboard's format, preferences.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -11,6 +12,7 @@
 #include "app/panels/inspector.h"
 #include "app/ui/preferences.h"
 #include "app/ui/text_edit.h"
+#include "core/base/file.h"
 
 using namespace qkv;
 
@@ -56,14 +58,16 @@ TEST_CASE("tab-separated text round trips and refuses what is no number by place
 
 TEST_CASE("cells fit the room and are no larger than they need to be") {
   const std::array<Index, 3> few = {3, 3, 3};
-  CHECK(fit_cell(few, 10000) == doctest::Approx(kLargestCell));
-  CHECK(fit_cell(few, 270) == doctest::Approx(30));
+  CHECK(fit_axes(few, 10000).cell == doctest::Approx(kLargestCell));
+  CHECK(fit_axes(few, 270).cell == doctest::Approx(30));
   const std::array<Index, 3> many = {512, 512, 64};
-  const double cell = fit_cell(many, 600);
-  float total = 0;
-  for (const Index count : many) total += axis_length(count, cell);
-  CHECK(total <= 600.5f);
-  CHECK(axis_length(64, cell) >= 80);
+  for (const float room : {600.0f, 200.0f, 40.0f}) {
+    const AxisFit fit = fit_axes(many, room);
+    float total = 0;
+    for (const Index count : many) total += fit.length(count);
+    CHECK(total <= room + 0.5f);
+  }
+  CHECK(fit_axes(many, 600).length(64) >= kSmallestSide);
 }
 
 TEST_CASE("the head tab stays inside the stage at every size") {
@@ -78,7 +82,7 @@ TEST_CASE("the head tab stays inside the stage at every size") {
         in.query_labels = in.key_labels = 40;
         const HeadLayout layout = layout_head(in);
         CHECK(layout.q.min.x >= 0);
-        CHECK(layout.out.min.x + layout.out.size.x <= std::max(width, 560.0f));
+        CHECK(layout.out.min.x + layout.out.size.x <= width);
         CHECK(layout.q.min.y == layout.out.min.y);
         CHECK(layout.q.size.y == layout.attn.size.y);
         CHECK(layout.k.min.x == layout.scores.min.x);
@@ -93,8 +97,11 @@ TEST_CASE("long numbers are written in groups of three") {
 
 TEST_CASE("file names for exports come from the title") {
   CHECK(export_file_name("The worked example", {}) == "the-worked-example-attn.png");
-  CHECK(export_file_name("a/b: 貓", {FigureView::kHeads}) == "a-b-貓-heads.png");
-  CHECK(export_file_name("", {FigureView::kConcat}) == "attention-concat.png");
+  FigureSpec spec;
+  spec.view = FigureView::kHeads;
+  CHECK(export_file_name("a/b: 貓", spec) == "a-b-貓-heads.png");
+  spec.view = FigureView::kConcat;
+  CHECK(export_file_name("", spec) == "attention-concat.png");
 }
 
 TEST_CASE("preferences round trip, and a damaged file gives the defaults") {

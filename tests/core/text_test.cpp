@@ -45,8 +45,8 @@ TEST_CASE("every script has its own ink, and not that of a missing character") {
   const TextShaper shaper;
   const TextStyle style{.size = 20};
   const PixelImage missing = shaper.render(kPrivateUse, style, 1);
-  for (const char* text : {"A", "貓", "老鼠", "한", "か", "مرحبا", "नमस्ते", "ก็", "שלום", "e\u0301", "ᵀ", "ᴼ", "ₖ", "√",
-                           "∞", "−", "×", "÷", "→", "🐈", "👩🏽‍🚀"}) {
+  for (const char* text : {"A", "貓", "老鼠", "한", "か", "مرحبا", "नमस्ते", "ก็", "שלום", "e\u0301",        "ᵀ",
+                           "ᴼ", "ₖ",  "√",    "∞",  "−",  "×",     "÷",    "→", "🐈",    "👩🏽‍🚀"}) {
     CAPTURE(text);
     const PixelImage image = shaper.render(text, style, 1);
     CHECK(ink(image) > 4);
@@ -89,9 +89,11 @@ TEST_CASE("labels are one line whatever they hold") {
   const TextShaper shaper;
   const TextStyle style{.size = 13};
   const double line = shaper.measure("ab", style).height;
-  for (const std::string text :
-       {std::string("a\nb"), std::string("a\r\nb"), std::string("a\tb"), std::string("a\0b", 3), std::string("\x7f\x01"),
-        std::string("a\u2028b\u2029c\u0085"), std::string("a\xff\xfe\x80"), std::string("\xe8\xb2"), std::string("\u202e" "abc")}) {
+  for (const std::string text : {std::string("a\nb"), std::string("a\r\nb"), std::string("a\tb"),
+                                 std::string("a\0b", 3), std::string("\x7f\x01"), std::string("a\u2028b\u2029c\u0085"),
+                                 std::string("a\xff\xfe\x80"), std::string("\xe8\xb2"),
+                                 std::string("\u202e"
+                                             "abc")}) {
     const TextSize size = shaper.measure(text, style);
     CHECK(size.height < 1.6 * line);
     CHECK(size.width > 0);
@@ -161,7 +163,11 @@ TEST_CASE("long text ends in an ellipsis within its limit") {
 
 TEST_CASE("the caret moves by what a person sees as one character") {
   const TextShaper shaper;
-  const std::string text = "a" "e\u0301" "👩🏽‍🚀" "貓";
+  const std::string text =
+      "a"
+      "e\u0301"
+      "👩🏽‍🚀"
+      "貓";
   const std::size_t stops[] = {0, 1, 4, 4 + std::string("👩🏽‍🚀").size(), text.size()};
   for (std::size_t i = 0; i + 1 < std::size(stops); ++i) {
     CHECK(shaper.move_caret(text, stops[i], 1) == stops[i + 1]);
@@ -171,7 +177,9 @@ TEST_CASE("the caret moves by what a person sees as one character") {
   CHECK(shaper.move_caret(text, 0, -1) == 0);
   CHECK(shaper.move_caret("", 0, 1) == 0);
   // Characters that are shown as others keep their own lengths.
-  const std::string controls = "a\n\xff" "b";
+  const std::string controls =
+      "a\n\xff"
+      "b";
   for (std::size_t i = 0; i < controls.size(); ++i) {
     CHECK(shaper.move_caret(controls, i, 1) == i + 1);
     CHECK(shaper.move_caret(controls, i + 1, -1) == i);

@@ -174,7 +174,8 @@ Window::Window(Desktop& desktop, const std::vector<std::string>& words)
 std::string Window::title() const { return desktop_.xdotool({"getwindowname", id_}); }
 
 void Window::resize(int width, int height) {
-  desktop_.xdotool({"windowsize", "--sync", id_, std::to_string(width), std::to_string(height)});
+  desktop_.xdotool({"windowsize", id_, std::to_string(width), std::to_string(height)});
+  settled();
 }
 
 // The program draws a frame on every event; xdotool's events come faster than frames, so moves and clicks wait a
