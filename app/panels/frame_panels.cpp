@@ -120,8 +120,9 @@ float draw_tab_bar(Ui& ui, const StageInput& in, ImVec2 min, float width, Action
     x += w + 28;
   }
   const std::string right = formula(in.session.view.tab, in);
-  if (x + text_width(ui, FontRole::kText13, right) + 24 < min.x + width)
-    draw_text_in(ui, list, FontRole::kText13, min, {min.x + width - 24, bottom}, ui.colors().dim, right, TextAlign::kRight);
+  const float right_x = min.x + width - 24 - formula_width(ui, FontRole::kText13, right);
+  if (x < right_x)
+    draw_formula(ui, list, FontRole::kText13, {right_x, min.y + (kTabBarHeight - 13) / 2}, ui.colors().dim, right);
   const bool per_head = in.session.view.tab == Tab::kHead || in.session.view.tab == Tab::kProjection;
   if (!per_head || in.computed.trace.shapes.heads < 2) return kTabBarHeight;
   return kTabBarHeight + draw_head_row(ui, in, {min.x + 20, bottom}, width - 40, queue);

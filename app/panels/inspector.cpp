@@ -72,7 +72,8 @@ class Writer {
   void pair(const std::string& left, const std::string& right) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     draw_text_in(ui_, list_, FontRole::kText13, at, {at.x + width_, at.y + kLine}, ui_.colors().dim, left, TextAlign::kLeft);
-    draw_label_in(ui_, list_, {at.x + width_ * 0.4f, at.y}, {at.x + width_, at.y + kLine}, right, 13, ui_.colors().text, TextAlign::kRight);
+    const float used = text_width(ui_, FontRole::kText13, left) + 8;
+    draw_label_in(ui_, list_, {at.x + used, at.y}, {at.x + width_, at.y + kLine}, right, 13, ui_.colors().text, TextAlign::kRight);
     ImGui::Dummy({width_, kLine});
   }
   void rule() {

@@ -122,7 +122,7 @@ void draw_map_row(Ui& ui, std::string_view label, const std::string& name, const
     if (map.name == current) index = static_cast<int>(maps.size());
     maps.push_back({map.name, map.diverging ? "diverging" : "sequential"});
   }
-  if (const auto picked = choice_field(ui, name, labelled_row(ui, label, 120), maps, index)) {
+  if (const auto picked = choice_field(ui, name, labelled_row(ui, label, 108), maps, index)) {
     ViewSettings changed = view;
     changed.*slot = std::string(maps[static_cast<std::size_t>(*picked)].text);
     queue.push(SetView{changed});
@@ -135,7 +135,7 @@ void draw_range_row(Ui& ui, SetupState& state, std::string_view label, const std
   static constexpr Choice kModes[] = {{"0 … 1"}, {"automatic", "least … most"}, {"symmetric", "−m … m"}, {"own ends"}};
   ViewSettings changed = view;
   RangeSpec& spec = changed.*slot;
-  if (const auto picked = choice_field(ui, name, labelled_row(ui, label, 120), kModes, static_cast<int>(spec.mode))) {
+  if (const auto picked = choice_field(ui, name, labelled_row(ui, label, 108), kModes, static_cast<int>(spec.mode))) {
     const ColorRange now = resolve_range(spec, extent);
     spec.mode = static_cast<RangeMode>(*picked);
     if (spec.mode == RangeMode::kCustom) {
@@ -200,7 +200,7 @@ void draw_setup_panel(Ui& ui, const StageInput& in, const StageState& stage, Set
   }
   gap(10);
   static constexpr Choice kSplits[] = {{"white space", "老鼠 is one token"}, {"space and CJK", "老 | 鼠"}, {"every character", "c | a | t"}};
-  if (const auto picked = choice_field(ui, "field/split", labelled_row(ui, "split by", 128), kSplits, static_cast<int>(session.split)))
+  if (const auto picked = choice_field(ui, "field/split", labelled_row(ui, "split by", 120), kSplits, static_cast<int>(session.split)))
     resplit(session, static_cast<TokenSplit>(*picked), state, queue);
   gap(kSectionGap);
   draw_source(ui, session, state, queue);

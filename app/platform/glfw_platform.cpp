@@ -28,10 +28,14 @@ bool is_set(const char* variable) {
 }
 
 Error no_display() {
-  constexpr const char* kOtherwise = "use `qkvlab render` and `qkvlab screenshot`, which need none";
-  if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY"))
-    return {ErrorCode::kNoDisplay, std::string("no display: set DISPLAY or WAYLAND_DISPLAY, or ") + kOtherwise};
-  return {ErrorCode::kNoDisplay, "no display: " + glfw_reason() + "; correct DISPLAY, or " + kOtherwise};
+  std::string message = "no display: ";
+  if (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) {
+    message.append(glfw_reason()).append("; correct DISPLAY");
+  } else {
+    message.append("set DISPLAY or WAYLAND_DISPLAY");
+  }
+  message.append(", or use `qkvlab render` and `qkvlab screenshot`, which need none");
+  return {ErrorCode::kNoDisplay, std::move(message)};
 }
 
 Error no_opengl(const std::string& reason) {

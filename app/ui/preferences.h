@@ -13,7 +13,7 @@ namespace qkv {
 struct Preferences {
   ThemeName theme = ThemeName::kLight;
   int window_width = 1440, window_height = 900;  // logical pixels
-  float left_width = 248, right_width = 276;     // panels, logical pixels
+  float left_width = 252, right_width = 276;     // panels, logical pixels
   std::vector<std::string> recent;               // session files, newest first, at most 8
   std::string export_folder;                     // where the last export went
 };

@@ -101,6 +101,8 @@ void draw_contents(Ui& ui, TextFieldState& state, const Geometry& g, bool active
   }
   if (edit.text.empty() && !look.hint.empty())
     draw_label_in(ui, list, g.min, g.max, look.hint, look.text_size, ui.colors().faint, look.align);
+  else if (!active && state.scroll == 0 && look.align == TextAlign::kLeft)
+    draw_label_in(ui, list, g.min, g.max, edit.text, look.text_size, ui.colors().text, look.align);
   else
     draw_label_in(ui, list, {g.text_x, g.min.y}, {g.text_x + 1e5f, g.max.y}, edit.text, look.text_size,
                   ui.colors().text, TextAlign::kLeft);

@@ -37,6 +37,38 @@ void draw_text_in(const Ui& ui, ImDrawList* list, FontRole role, ImVec2 min, ImV
   draw_text(ui, list, role, {x, (min.y + max.y - FontSet::size(role)) / 2}, color, text);
 }
 
+namespace {
+
+// `list` may be nullptr: then only the width is worked out.
+float formula(const Ui& ui, ImDrawList* list, FontRole role, ImVec2 pos, Color color, std::string_view text) {
+  constexpr float kRaise = 3;
+  float x = pos.x;
+  while (!text.empty()) {
+    const std::size_t hat = std::min(text.find('^'), text.size());
+    if (list != nullptr) draw_text(ui, list, role, {x, pos.y}, color, text.substr(0, hat));
+    x += text_width(ui, role, text.substr(0, hat));
+    text.remove_prefix(hat);
+    if (text.size() < 2) break;
+    std::size_t end = 1;
+    next_code_point(text, end);
+    const std::string_view raised = text.substr(1, end - 1);
+    if (list != nullptr) draw_text(ui, list, FontRole::kSmall11, {x + 0.5f, pos.y - kRaise}, color, raised);
+    x += text_width(ui, FontRole::kSmall11, raised) + 1;
+    text.remove_prefix(end);
+  }
+  return x - pos.x;
+}
+
+}  // namespace
+
+float draw_formula(const Ui& ui, ImDrawList* list, FontRole role, ImVec2 pos, Color color, std::string_view text) {
+  return formula(ui, list, role, pos, color, text);
+}
+
+float formula_width(const Ui& ui, FontRole role, std::string_view text) {
+  return formula(ui, nullptr, role, {0, 0}, {}, text);
+}
+
 float draw_paragraph(const Ui& ui, ImDrawList* list, FontRole role, ImVec2 pos, float width, Color color,
                      std::string_view text) {
   const float line = std::round(FontSet::size(role) * 1.45f);

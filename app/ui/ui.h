@@ -58,6 +58,11 @@ void draw_text(const Ui& ui, ImDrawList* list, FontRole role, ImVec2 pos, Color 
 // `box` spans the line's height; text is centred vertically, aligned horizontally.
 void draw_text_in(const Ui& ui, ImDrawList* list, FontRole role, ImVec2 min, ImVec2 max, Color color,
                   std::string_view text, TextAlign align);
+// The same with formulas: "W^Q" raises the character behind "^", for letters that Unicode has no superscript of.
+// Returns the width.
+float draw_formula(const Ui& ui, ImDrawList* list, FontRole role, ImVec2 pos, Color color, std::string_view text);
+float formula_width(const Ui& ui, FontRole role, std::string_view text);
+
 // Breaks at spaces to `width`; returns the height.
 float draw_paragraph(const Ui& ui, ImDrawList* list, FontRole role, ImVec2 pos, float width, Color color,
                      std::string_view text);
