@@ -6,22 +6,28 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/cmake/packages.sh"
 install_packages "$root/cmake/packages.txt"
 
-# The output of a build is shown only where the build fails.
+# What the build says is shown only where it fails.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-quietly() {
-  "$@" >"$log" 2>&1 && return
+fail_with_log() {
   cat "$log" >&2
   fail "$* failed: see above"
 }
+
 build=$root/build/release
 if [[ ! -f $build/build.ninja ]]; then
-  echo "configuring $build" >&2
-  (cd "$root" && quietly cmake --preset release)
+  (cd "$root" && cmake --preset release) >"$log" 2>&1 || fail_with_log "cmake --preset release"
 fi
-if [[ $(ninja -C "$build" -n qkvlab) != *"no work to do"* ]]; then
-  echo "building qkvlab (a few minutes the first time)" >&2
-  quietly ninja -C "$build" qkvlab
-fi
+told=
+while IFS= read -r line; do
+  echo "$line" >>"$log"
+  [[ $line =~ ^(\[[0-9]+/[0-9]+\])\ (Building|Linking|Generating) ]] || continue
+  [[ -n $told ]] || echo "building qkvlab, a few minutes the first time" >&2
+  told=yes
+  [[ ! -t 2 ]] || printf '\r%s ' "${BASH_REMATCH[1]}" >&2
+done < <(ninja -C "$build" qkvlab 2>&1)
+wait $! || fail_with_log "ninja -C $build qkvlab"
+[[ -z $told || ! -t 2 ]] || printf '\r' >&2
+
 rm -f "$log"
 exec "$build/qkvlab" "$@"

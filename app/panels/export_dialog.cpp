@@ -106,13 +106,18 @@ void open_export_dialog(ExportState& state, const StageInput& in, const StageSta
 }
 
 std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, ExportState& state) {
+  const bool fresh = state.just_opened;
   if (!begin_modal(ui, "export-dialog", "Export picture", {520, 430}, state.open, state.just_opened)) return std::nullopt;
+  if (fresh) {
+    state.path.edit.select_all();
+    focus_text_field(ui, "export/path", state.path);
+  }
   draw_what(ui, in, state);
   draw_how(ui, state);
   update_size(ui, in, state);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  text_field(ui, "export/path", at, {at.x + width - 96, at.y + 34}, state.path, {"path of the PNG file", 13, TextAlign::kLeft, true});
+  const TextFieldResult typed = text_field(ui, "export/path", at, {at.x + width - 96, at.y + 34}, state.path, {"path of the PNG file", 13, TextAlign::kLeft, true});
   if (text_button(ui, "export/browse", {{at.x + width - 88, at.y}, {at.x + width, at.y + 34}}, "Browse…")) {
     state.browse = true;
     state.open = false;
@@ -124,8 +129,8 @@ std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, Ex
   ImGui::Dummy({width, used});
   std::optional<ExportRequest> request;
   const int button = modal_buttons(ui, "export", "Export");
-  if (button == 1 && !state.path.edit.text.empty()) request = ExportRequest{state.spec, state.path.edit.text};
-  if (button == 2 || (key_pressed(Key::kEscape, false) && ui.keyboard_is_free())) state.open = false;
+  if ((button == 1 || typed.entered) && !state.path.edit.text.empty()) request = ExportRequest{state.spec, state.path.edit.text};
+  if (button == 2 || typed.cancelled || (key_pressed(Key::kEscape, false) && ui.keyboard_is_free())) state.open = false;
   end_modal(state.open);
   return request;
 }

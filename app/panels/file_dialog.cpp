@@ -113,7 +113,12 @@ void open_file_dialog(FileDialogState& state, FilePurpose purpose, const fs::pat
 }
 
 std::optional<fs::path> draw_file_dialog(Ui& ui, FileDialogState& state) {
+  const bool fresh = state.just_opened;
   if (!begin_modal(ui, "file-dialog", title_of(state.purpose), {640, 480}, state.open, state.just_opened)) return std::nullopt;
+  if (fresh) {
+    state.name.edit.select_all();
+    focus_text_field(ui, "file-dialog/name", state.name);
+  }
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   draw_label_in(ui, ImGui::GetWindowDrawList(), at, {at.x + width, at.y + 22}, state.folder.string(), 13, ui.colors().dim, TextAlign::kLeft);
@@ -127,7 +132,7 @@ std::optional<fs::path> draw_file_dialog(Ui& ui, FileDialogState& state) {
   std::optional<fs::path> chosen;
   if (const int button = modal_buttons(ui, "file-dialog", state.purpose == FilePurpose::kOpen ? "Open" : "Save"); button == 1)
     done = true;
-  else if (button == 2 || (key_pressed(Key::kEscape, false) && !result.left))
+  else if (button == 2 || result.cancelled || (key_pressed(Key::kEscape, false) && ui.keyboard_is_free()))
     state.open = false;
   if (done && !state.name.edit.text.empty()) {
     const fs::path typed = state.folder / state.name.edit.text;  // an absolute path replaces the folder

@@ -32,10 +32,12 @@ const RoleInfo& info_of(FontRole role) { return kRoles[static_cast<std::size_t>(
 
 constexpr std::pair<char32_t, char32_t> kBaseBlocks[] = {
     {0x20, 0x7e},   {0xa0, 0xac},   {0xae, 0xff},                                   // Latin-1, without soft hyphen
-    {0x100, 0x17f},                                                                 // Latin Extended-A
     {0x386, 0x386}, {0x388, 0x38a}, {0x38c, 0x38c}, {0x38e, 0x3a1}, {0x3a3, 0x3ce}, // Greek
     {0x2080, 0x2089},                                                               // subscript digits
 };
+
+// Latin Extended-A, for fonts that show user text: names of files are not announced before they are drawn.
+constexpr std::pair<char32_t, char32_t> kUserTextBlock{0x100, 0x17f};
 
 constexpr std::u32string_view kBaseSigns =
     U"–—‘’‚“”„•…‹›′″€"        // punctuation
@@ -111,6 +113,7 @@ bool FontSet::want(std::string_view text) {
   for (std::size_t pos = 0; pos < text.size();) {
     const char32_t c = next_code_point(text, pos);
     if (c < 0x7f || !fits_imgui(c) || glyphs_.contains(c)) continue;
+    if (c >= kUserTextBlock.first && c <= kUserTextBlock.second) continue;
     if (std::binary_search(files_->base.begin(), files_->base.end(), c)) continue;
     if (files_->with(c, false) == nullptr) continue;
     glyphs_.insert(c);
@@ -140,7 +143,10 @@ void FontSet::add_font(FontRole role, float scale) {
   const RoleInfo& info = info_of(role);
   const auto& files = files_->of(info.bold);
   std::vector<char32_t> characters(files_->base.begin(), files_->base.end());
-  if (info.user_text) characters.insert(characters.end(), glyphs_.begin(), glyphs_.end());
+  if (info.user_text) {
+    for (char32_t c = kUserTextBlock.first; c <= kUserTextBlock.second; ++c) characters.push_back(c);
+    characters.insert(characters.end(), glyphs_.begin(), glyphs_.end());
+  }
   std::sort(characters.begin(), characters.end());
 
   ImFont*& font = fonts_[static_cast<std::size_t>(role)];

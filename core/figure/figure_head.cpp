@@ -9,6 +9,8 @@
 namespace qkv {
 namespace {
 
+constexpr double kMinSignMiddle = 20;  // of the signs between steps, below the upper edge of the rows
+
 struct Steps {
   MatrixId q, k, v, scores, scaled, keep, attn, out;
   bool masked = false;  // something is hidden
@@ -101,7 +103,8 @@ void put_lower_row(FigureBuilder& b, const Steps& s, const Places& at, const Tit
   }
   const Shapes& n = b.trace.shapes;
   const double keys = b.cell() * static_cast<double>(n.nk);
-  const double middle = b.cell() * static_cast<double>(n.nq) / 2;
+  // Rows lower than a sign would draw it up into the titles.
+  const double middle = std::max(kMinSignMiddle, b.cell() * static_cast<double>(n.nq) / 2);
   put_step(b, s.default_scale ? "÷" : "×", s.factor, at.s + keys, at.scaled, middle);
   if (s.masked) put_step(b, "+", "", at.scaled + keys, at.mask, middle);
   put_step(b, "→", "softmax", (s.masked ? at.mask : at.scaled) + keys, at.a, middle);
@@ -151,7 +154,7 @@ Figure layout_head_view(FigureBuilder b) {
   using enum MatrixKind;
   const std::vector<BarSpec> bars = {bar_of(b, kAttn, "A"), bar_of(b, kScores, "S, " + scaled_symbol(b)),
                                      bar_of(b, kQ, "Q, K, V, O")};
-  put_bars(b, bars, at.q, b.cell() * static_cast<double>(n.nq) + 56, 152);
+  put_bars(b, bars, at.q, std::max(16.0, b.cell() * static_cast<double>(n.nq)) + 56, 152);
   return finish(std::move(b));
 }
 

@@ -31,6 +31,7 @@ class Process {
   // Waits; after `seconds` the program is ended, and the exit code is -1.
   Finished wait(double seconds = 60);
   void signal(int number);
+  pid_t id() const { return pid_; }
   // What it has written so far.
   std::string out() const;
   std::string err() const;

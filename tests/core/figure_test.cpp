@@ -135,24 +135,23 @@ void check_sound(const Figure& figure) {
     CHECK((m.x >= 8 && m.y >= 8 && right(m) <= figure.width - 8 && bottom(m) <= figure.height - 8));
     for (std::size_t k = i + 1; k < figure.matrices.size(); ++k) CHECK_FALSE(overlap(m, figure.matrices[k]));
   }
-  for (const FigureText& text : figure.texts) {
-    CAPTURE(text.text);
-    const Bounds box = bounds(text, shaper);
+  std::vector<Bounds> boxes;
+  for (const FigureText& text : figure.texts) boxes.push_back(bounds(text, shaper));
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const Bounds& box = boxes[i];
+    CAPTURE(figure.texts[i].text);
     CHECK((box.left >= 0 && box.top >= 0 && box.right <= figure.width && box.bottom <= figure.height));
-    if (text.angle != 0) continue;
+    if (figure.texts[i].angle != 0) continue;
     // A line of text reaches a few pixels further than its letters.
-    for (const FigureMatrix& m : figure.matrices) {
-      const bool apart = box.right <= m.x || box.left >= right(m) || box.bottom - 4 <= m.y || box.top + 4 >= bottom(m);
-      CHECK(apart);
-    }
-  }
-  for (std::size_t i = 0; i < figure.texts.size(); ++i) {
-    for (std::size_t k = i + 1; k < figure.texts.size(); ++k) {
-      if (figure.texts[i].angle != 0 || figure.texts[k].angle != 0) continue;
-      const Bounds a = bounds(figure.texts[i], shaper), b = bounds(figure.texts[k], shaper);
-      CAPTURE(figure.texts[i].text);
+    const bool clear = std::ranges::all_of(figure.matrices, [&](const FigureMatrix& m) {
+      return box.right <= m.x || box.left >= right(m) || box.bottom - 4 <= m.y || box.top + 4 >= bottom(m);
+    });
+    CHECK(clear);
+    for (std::size_t k = i + 1; k < boxes.size(); ++k) {
+      const Bounds& other = boxes[k];
+      if (figure.texts[k].angle != 0 || box.right <= other.left || other.right <= box.left) continue;
       CAPTURE(figure.texts[k].text);
-      CHECK((a.right <= b.left || b.right <= a.left || a.bottom - 8 <= b.top || b.bottom - 8 <= a.top));
+      CHECK((box.bottom - 8 <= other.top || other.bottom - 8 <= box.top));
     }
   }
 }

@@ -42,6 +42,16 @@ TEST_CASE("every base character is in every font") {
   }
 }
 
+TEST_CASE("fonts for user text have Latin Extended-A") {
+  ImGuiHere context;
+  FontSet fonts;
+  fonts.build(1);
+  for (ImWchar c = 0x100; c <= 0x17f; ++c) {
+    CHECK(fonts.get(FontRole::kText13)->FindGlyphNoFallback(c) != nullptr);
+    CHECK(fonts.get(FontRole::kText14)->FindGlyphNoFallback(c) != nullptr);
+  }
+}
+
 TEST_CASE("digits have one width, in whole device pixels") {
   ImGuiHere context;
   FontSet fonts;

@@ -1,12 +1,14 @@
 #include "tests/gui/desktop.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <thread>
 
 namespace qkv::test {
@@ -168,7 +170,20 @@ Window::Window(Desktop& desktop, const std::vector<std::string>& words)
   wait_until(find);
   if (!opened()) return;
   desktop_.xdotool({"windowfocus", "--sync", id_});
+  // An empty window may stand still too.
+  wait_until([&] { return count_colors(desktop_.screen(), 64) >= 64 || !process_.running(); });
   settled();
+}
+
+double Window::processor_seconds() const {
+  // /proc/PID/stat: behind the name in parentheses, fields 14 and 15 of proc(5) are ticks in user and kernel mode.
+  const std::string stat = read_text("/proc/" + std::to_string(process_.id()) + "/stat");
+  std::istringstream fields(stat.substr(stat.rfind(')') + 1));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  double user = 0, kernel = 0;
+  fields >> user >> kernel;
+  return (user + kernel) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 std::string Window::title() const { return desktop_.xdotool({"getwindowname", id_}); }
@@ -209,7 +224,12 @@ void Window::drag(double from_x, double from_y, double to_x, double to_y) {
 
 void Window::key(const std::string& name) { desktop_.xdotool({"key", "--delay", "40", name, "sleep", "0.05"}); }
 
-void Window::type(const std::string& text) { desktop_.xdotool({"type", "--delay", "40", text}); }
+// For a character that no key has, xdotool gives it to a spare key for a moment: the program must see the key
+// before it changes again.
+void Window::type(const std::string& text) {
+  const bool ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; });
+  desktop_.xdotool({"type", "--delay", ascii ? "40" : "400", text, "sleep", "0.2"});
+}
 
 PixelImage Window::settled(double seconds) {
   PixelImage last = desktop_.screen();

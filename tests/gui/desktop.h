@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/figure/color.h"
@@ -63,6 +64,8 @@ class Window {
   bool running() { return process_.running(); }
   std::string title() const;
   std::string err() const { return process_.err(); }
+  // Processor time that the program has used, all threads.
+  double processor_seconds() const;
   // Waits for the program to end by itself.
   Finished wait(double seconds = 20) { return process_.wait(seconds); }
 
