@@ -148,13 +148,13 @@ ImFont* add_font(ImFontAtlas& atlas, const FontSource& source, ImFont* onto) {
   ImFontConfig config;
   config.FontData = const_cast<void*>(source.data);
   config.FontDataSize = static_cast<int>(source.size);
-  config.FontDataOwnedByAtlas = false;
   config.FontNo = static_cast<FontNumber>(source.face_index);
   config.GlyphRanges = source.ranges;
   config.GlyphOffset = {0, source.offset_y};
   config.MergeMode = onto != nullptr;
   config.OversampleH = 1;
 #if IMGUI_VERSION_NUM >= 19200
+  config.FontDataOwnedByAtlas = false;
   config.SizePixels = source.line;
   config.FontLoaderFlags = ImGuiFreeTypeLoaderFlags_LightHinting;
 #else
@@ -163,6 +163,10 @@ ImFont* add_font(ImFontAtlas& atlas, const FontSource& source, ImFont* onto) {
   config.FontBuilderFlags = ImGuiFreeTypeBuilderFlags_LightHinting | ImGuiFreeTypeBuilderFlags_Bitmap;
 #endif
   ImFont* font = atlas.AddFont(&config);
+#if IMGUI_VERSION_NUM < 19200
+  // AddFont copies what is not the atlas's own, tens of megabytes for CJK: the truth is told afterwards.
+  atlas.ConfigData.back().FontDataOwnedByAtlas = false;
+#endif
   return onto != nullptr ? onto : font;
 }
 

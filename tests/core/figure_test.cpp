@@ -268,7 +268,8 @@ TEST_CASE("all heads share one range") {
 
 TEST_CASE("concat, W^O and the output line up") {
   const Session session = projected(8);
-  const Figure figure = layout(session, run(session), spec_of(FigureView::kConcat, 12));
+  const Trace trace = run(session);
+  const Figure figure = layout(session, trace, spec_of(FigureView::kConcat, 12));
   const FigureMatrix &concat = find(figure, MatrixKind::kConcat), &wo = find(figure, MatrixKind::kWo);
   const FigureMatrix& out = find(figure, MatrixKind::kOut);
   CHECK(concat.y == out.y);
@@ -315,7 +316,8 @@ TEST_CASE("pixels are the colours of the table") {
 TEST_CASE("hidden cells are hatched and have no value's colour") {
   const Session session = causal();
   FigureSpec spec = spec_of(FigureView::kMatrix, 24);
-  const Figure figure = layout(session, run(session), spec);
+  const Trace trace = run(session);
+  const Figure figure = layout(session, trace, spec);
   const PixelImage image = paint(figure);
   const FigureMatrix& m = figure.matrices.front();
   const Palette& colors = palette(ThemeName::kLight);
@@ -365,7 +367,8 @@ TEST_CASE("a flat matrix is drawn in mid-scale and says its value") {
   spec.look.signed_range = {RangeMode::kAuto, 0, 0};
   spec.matrix.kind = MatrixKind::kQ;
   std::get<DirectSource>(session.problem.source).q[0].edit().setConstant(7);
-  const Figure figure = layout(session, run(session), spec);
+  const Trace trace = run(session);
+  const Figure figure = layout(session, trace, spec);
   CHECK(figure.matrices.front().range.flat);
   const PixelImage image = paint(figure);
   CHECK(pixel(image, figure.matrices.front().x + 4, figure.matrices.front().y + 4) ==

@@ -228,7 +228,7 @@ void Window::key(const std::string& name) { desktop_.xdotool({"key", "--delay", 
 // before it changes again.
 void Window::type(const std::string& text) {
   const bool ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; });
-  desktop_.xdotool({"type", "--delay", ascii ? "40" : "400", text, "sleep", "0.2"});
+  desktop_.xdotool({"type", "--delay", ascii ? "40" : "400", text});
 }
 
 PixelImage Window::settled(double seconds) {
