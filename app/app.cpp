@@ -16,7 +16,7 @@ namespace {
 
 constexpr ImGuiWindowFlags kPlain = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                                     ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
-constexpr float kLeastStage = 420, kLeastPanel = 216, kMostPanel = 520;
+constexpr float kLeastStage = 420, kLeastLeft = 220, kLeastRight = 240, kMostPanel = 520;
 
 // A scrolling panel with room around its content.
 void begin_panel(const Ui& ui, const char* name, ImVec2 min, ImVec2 max) {
@@ -164,8 +164,8 @@ void App::Impl::draw_root() {
 void App::Impl::draw_panels(ImVec2 min, ImVec2 max) {
   // A narrow window takes from the panels, the right one first.
   const float width = max.x - min.x;
-  const float left = std::clamp(preferences.left_width, kLeastPanel, std::max(kLeastPanel, width - kLeastStage - kLeastPanel));
-  const float right = std::clamp(preferences.right_width, kLeastPanel, std::max(kLeastPanel, width - kLeastStage - left));
+  const float left = std::clamp(preferences.left_width, kLeastLeft, std::max(kLeastLeft, width - kLeastStage - kLeastRight));
+  const float right = std::clamp(preferences.right_width, kLeastRight, std::max(kLeastRight, width - kLeastStage - left));
   ImDrawList* list = ImGui::GetWindowDrawList();
   begin_panel(ui, "setup", min, {min.x + left, max.y});
   draw_setup_panel(ui, input(), stage, setup, queue);
@@ -180,7 +180,7 @@ void App::Impl::draw_panels(ImVec2 min, ImVec2 max) {
 }
 
 void App::Impl::draw_splitters(ImVec2 min, ImVec2 max, float left, float right) {
-  const auto splitter = [&](const char* name, float x, float& width, float current, float direction) {
+  const auto splitter = [&](const char* name, float x, float& width, float current, float least, float direction) {
     ImGui::SetCursorScreenPos({x - 3, min.y});
     ImGui::InvisibleButton(name, {6, max.y - min.y});
     widgets.add(name, {x - 3, min.y}, {x + 3, max.y});
@@ -189,10 +189,10 @@ void App::Impl::draw_splitters(ImVec2 min, ImVec2 max, float left, float right) 
       ImGui::GetForegroundDrawList()->AddLine({x, min.y}, {x, max.y}, to_u32(ui.colors().accent), 1);
     }
     if (ImGui::IsItemActive() && ImGui::GetIO().MouseDelta.x != 0)
-      width = std::clamp(current + direction * ImGui::GetIO().MouseDelta.x, kLeastPanel, kMostPanel);
+      width = std::clamp(current + direction * ImGui::GetIO().MouseDelta.x, least, kMostPanel);
   };
-  splitter("splitter/left", min.x + left, preferences.left_width, left, 1);
-  splitter("splitter/right", max.x - right, preferences.right_width, right, -1);
+  splitter("splitter/left", min.x + left, preferences.left_width, left, kLeastLeft, 1);
+  splitter("splitter/right", max.x - right, preferences.right_width, right, kLeastRight, -1);
 }
 
 void App::Impl::draw_stage(ImVec2 min, ImVec2 max) {
@@ -207,10 +207,6 @@ void App::Impl::draw_stage(ImVec2 min, ImVec2 max) {
     case Tab::kHeads: draw_heads_tab(ui, in, stage, heads, top, max, queue); break;
     case Tab::kConcat: draw_concat_tab(ui, in, stage, top, max, queue); break;
     case Tab::kProjection: draw_projection_tab(ui, in, stage, top, max, queue); break;
-  }
-  if (open_cell_menu) {
-    ImGui::OpenPopup("cell-menu");
-    open_cell_menu = false;
   }
   draw_cell_menu(ui, in, stage, fill, queue);
   ImGui::EndChild();

@@ -82,7 +82,7 @@ void App::Impl::run_view_command(CommandId command) {
     case CommandId::kZoomOut: zoom(0.8); break;
     case CommandId::kThemeLight: preferences.theme = ThemeName::kLight; break;
     case CommandId::kThemeDark: preferences.theme = ThemeName::kDark; break;
-    case CommandId::kFill: open_cell_menu = true; break;
+    case CommandId::kFill: stage.open_menu = true; break;
     case CommandId::kSelectAll:
       if (stage.selection)
         if (const Matrix* m = shown_matrix(input(), stage.selection->id))

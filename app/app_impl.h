@@ -58,7 +58,6 @@ struct App::Impl {
   std::optional<ThemeName> styled;           // theme that ImGui's style was set to
   std::filesystem::path screenshot_path;
   int frames_to_screenshot = -1;             // −1: none wanted
-  bool open_cell_menu = false;
   bool quit = false;
   bool redraw = true;
 

@@ -10,7 +10,6 @@ namespace qkv {
 namespace {
 
 const std::string kCellField = "cell-field";
-const char* const kCellMenu = "cell-menu";
 
 std::string number_text(float value) { return format_shortest(value); }
 
@@ -118,7 +117,7 @@ void handle_cell_mouse(Ui& ui, const StageInput& in, StageState& state, MatrixId
     state.selecting = io.KeyShift && ImGui::IsMouseClicked(0);
     if (ImGui::IsMouseDoubleClicked(0) && editable)
       open_edit(ui, in, state, number_text((*shown_matrix(in, id))(under->row, under->col)), true, queue);
-    if (ImGui::IsMouseClicked(1)) ImGui::OpenPopup(kCellMenu);
+    if (ImGui::IsMouseClicked(1)) state.open_menu = true;
   }
   if (!ImGui::IsItemActive() || !state.selection || state.selection->id != id) return;
   if (state.selecting && under) {

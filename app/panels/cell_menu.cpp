@@ -50,6 +50,8 @@ bool number_row(Ui& ui, const std::string& name, std::string_view text, double v
 void draw_cell_menu(Ui& ui, const StageInput& in, StageState& state, FillForm& form, ActionQueue& queue) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {6, 6});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  if (state.open_menu) ImGui::OpenPopup("cell-menu");
+  state.open_menu = false;
   if (ImGui::BeginPopup("cell-menu")) {
     if (!state.selection) {
       ImGui::CloseCurrentPopup();

@@ -58,7 +58,7 @@ void draw_step(Ui& ui, const MatrixPlace& from, const MatrixPlace& to, std::stri
 
 std::string scale_sign(const StageInput& in) {
   const auto& scale = in.computed.session.problem.options.scale;
-  if (scale) return "× " + format_value(*scale, 3);
+  if (scale) return "× " + format_shortest(*scale);
   return "√" + std::to_string(in.computed.trace.shapes.d_k);
 }
 
@@ -101,12 +101,33 @@ void draw_bar(Ui& ui, ImVec2 at, float width, const std::string& colormap, const
 
 }  // namespace
 
-HeadLayout layout_head(const HeadLayoutInput& in) {
-  const Shapes& s = in.shapes;
+namespace {
+
+struct FixedRoom {
+  float left_labels, out_gap, width;
+  int products;
+};
+
+// What the tab needs across besides its cells.
+FixedRoom fixed_room(const HeadLayoutInput& in) {
   const float left_labels = in.query_labels + 8, v_labels = in.key_labels + 8;
   const float out_gap = std::max(kGap, v_labels + 20);
   const int products = in.mask ? 4 : 3;
-  const float fixed_w = 2 * kMargin + left_labels + kGap * static_cast<float>(products) + out_gap;
+  return {left_labels, out_gap, 2 * kMargin + left_labels + kGap * static_cast<float>(products) + out_gap, products};
+}
+
+}  // namespace
+
+float readable_width(const HeadLayoutInput& in) {
+  constexpr float kReadableCell = 34, kMostCells = 700;
+  const FixedRoom fixed = fixed_room(in);
+  const auto columns = static_cast<float>(in.shapes.d_k + in.shapes.d_v + in.shapes.nk * fixed.products);
+  return columns * kReadableCell <= kMostCells ? fixed.width + columns * kReadableCell : 0;
+}
+
+HeadLayout layout_head(const HeadLayoutInput& in) {
+  const Shapes& s = in.shapes;
+  const auto [left_labels, out_gap, fixed_w, products] = fixed_room(in);
   const float fixed_h = 2 * kTitleRoom + in.key_label_height + kGap - 8 + kBarRoom + kMargin;
   const float stage_w = in.max.x - in.min.x, stage_h = in.max.y - in.min.y;
   const Extents e = fit_extents(in, stage_w - fixed_w, stage_h - fixed_h);
@@ -181,6 +202,15 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
   const auto keys = axis_labels(in.computed.session, Axis::kKeys, trace.shapes.nk);
   HeadLayoutInput input{min, max, trace.shapes, std::clamp(in.session.view.head, 0, trace.shapes.heads - 1),
                         in.computed.digest.hidden > 0, row_label_room(ui, queries), row_label_room(ui, keys), 22};
+  // A small session keeps readable cells in a narrow window: the stage scrolls sideways then.
+  const float readable = readable_width(input);
+  const bool scrolls = readable > max.x - min.x;
+  if (scrolls) {
+    ImGui::SetCursorScreenPos(min);
+    ImGui::BeginChild("head-scroll", {max.x - min.x, max.y - min.y}, false, ImGuiWindowFlags_HorizontalScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
+    input.min = ImGui::GetCursorScreenPos();
+    input.max = {input.min.x + readable, max.y - 12};
+  }
   HeadLayout layout = layout_head(input);
   const float room = col_label_room(ui, keys, static_cast<float>(layout.cell));
   if (room != input.key_label_height) {
@@ -195,6 +225,11 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
   if (input.mask) draw_step(ui, layout.scaled, layout.keep, "→", "");
   draw_step(ui, input.mask ? layout.keep : layout.scaled, layout.attn, "→", "");
   draw_color_bars(ui, in, state, layout.bars, {ScaleGroup::kValues, ScaleGroup::kScores, ScaleGroup::kWeights});
+  if (scrolls) {
+    ImGui::SetCursorScreenPos({input.max.x - 1, input.min.y});
+    ImGui::Dummy({1, 1});
+    ImGui::EndChild();
+  }
 }
 
 }  // namespace qkv

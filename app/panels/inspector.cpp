@@ -235,7 +235,9 @@ void write_precision(Writer& w, const Explanation& e) {
   if (!std::isfinite(e.value)) return;
   w.section("FULL PRECISION");
   w.pair("float64", grouped_digits(e.value, 15));
-  w.pair("float32", format_shortest(e.stored));
+  std::string stored = format_shortest(e.stored);
+  if (stored.starts_with('-')) stored.replace(0, 1, "−");
+  w.pair("float32", stored);
 }
 
 void write_parts(Writer& w, const StageInput& in, const Explanation& e) {

@@ -182,7 +182,7 @@ void draw_title(Ui& ui, const MatrixPlace& place) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float top = place.min.y - (place.col_labels ? place.top_room : 0) - place.bar_room - 22;
   const float width = draw_formula(ui, list, FontRole::kBold13, {place.min.x, top}, ui.colors().text, place.title);
-  if (width + 8 + text_width(ui, FontRole::kSmall11, place.subtitle) <= place.size.x + 24)
+  if (width + 8 + text_width(ui, FontRole::kSmall11, place.subtitle) <= place.size.x + 16)
     draw_text(ui, list, FontRole::kSmall11, {place.min.x + width + 8, top + 1.5f}, ui.colors().dim, place.subtitle);
 }
 

@@ -9,7 +9,7 @@
 namespace qkv {
 namespace {
 
-constexpr float kField = 88, kRowGap = 6, kSectionGap = 18;
+constexpr float kField = 76, kRowGap = 6, kSectionGap = 18;
 
 const Shapes* shapes_of(const Session& session, Result<Shapes>& storage) {
   storage = check_session(session);

@@ -60,7 +60,7 @@ struct StageState {
   CellEdit edit;
   Scrub scrub;
   bool selecting = false;              // dragging a block with Shift
-  bool panning = false;
+  bool open_menu = false;              // the context menu is due
   std::map<Axis, AxisView> axes;
   std::optional<MatrixId> pointed;     // matrix under the pointer, for zoom and export
 };

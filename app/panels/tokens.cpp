@@ -8,7 +8,8 @@ namespace qkv {
 namespace {
 
 constexpr float kChipHeight = 26, kChipGap = 6;
-constexpr std::size_t kMostChips = 200;
+constexpr std::size_t kMostChips = 1000;
+constexpr float kMostChipArea = 5 * kChipHeight + 4 * kChipGap;  // more chips scroll
 constexpr const char* kTokensTip =
     "What you type becomes tokens. Tokens that stay keep their numbers; a new token gets a row that depends only on "
     "its text, so the same word is the same vector everywhere.";
@@ -113,19 +114,37 @@ void handle_chip_drag(Side side, Index index, Index count, TokenListState& state
     queue.push(MoveToken{side, state.dragged, index});
 }
 
+float chip_width(Ui& ui, const std::string& token, float width) {
+  return std::min(label_width(ui, token, 13) + 18, width);
+}
+
+// Rows that the chips need, counted up to six.
+int chip_rows(Ui& ui, const std::vector<std::string>& tokens, float width) {
+  int rows = 1;
+  float x = 0;
+  for (std::size_t i = 0; i < tokens.size() && rows < 6; ++i) {
+    const float chip = chip_width(ui, tokens[i], width);
+    if (x > 0 && x + chip > width) x = 0, ++rows;
+    x += chip + kChipGap;
+  }
+  return rows;
+}
+
 void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side, const std::vector<std::string>& tokens,
                 TokenListState& state, ActionQueue& queue) {
   const auto focus = focus_cell(stage);
   const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
   const bool is_key = side == Side::kKeys || !in.session.key_tokens;
   const auto& valid = in.session.problem.options.key_valid;
+  const bool scrolls = chip_rows(ui, tokens, ImGui::GetContentRegionAvail().x) > 5;
+  if (scrolls) ImGui::BeginChild((side_name(side) + "/chips").c_str(), {0, kMostChipArea}, false, ImGuiWindowFlags_NoNav);
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   float x = 0, y = 0;
   for (std::size_t i = 0; i < tokens.size() && i < kMostChips; ++i) {
     const auto index = static_cast<Index>(i);
     const bool renaming = state.renaming == index;
-    const float chip = renaming ? 96 : std::min(label_width(ui, tokens[i], 13) + 18, width);
+    const float chip = renaming ? 96 : chip_width(ui, tokens[i], width);
     if (x > 0 && x + chip > width) x = 0, y += kChipHeight + kChipGap;
     const ImVec2 min{origin.x + x, origin.y + y}, max{min.x + chip, min.y + kChipHeight};
     x += chip + kChipGap;
@@ -161,6 +180,7 @@ void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side
     draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, at, ui.colors().dim, "and " + std::to_string(tokens.size() - kMostChips) + " more");
     ImGui::Dummy({width, 16});
   }
+  if (scrolls) ImGui::EndChild();
 }
 
 }  // namespace

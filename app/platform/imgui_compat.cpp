@@ -163,9 +163,11 @@ ImFont* add_font(ImFontAtlas& atlas, const FontSource& source, ImFont* onto) {
   config.FontBuilderFlags = ImGuiFreeTypeBuilderFlags_LightHinting | ImGuiFreeTypeBuilderFlags_Bitmap;
 #endif
   ImFont* font = atlas.AddFont(&config);
-#if IMGUI_VERSION_NUM < 19200
-  // AddFont copies what is not the atlas's own, tens of megabytes for CJK: the truth is told afterwards.
+  // Before 1.92 AddFont copies what is not the atlas's own, tens of megabytes for CJK: the truth is told afterwards.
+#if IMGUI_VERSION_NUM < 19190
   atlas.ConfigData.back().FontDataOwnedByAtlas = false;
+#elif IMGUI_VERSION_NUM < 19200
+  atlas.Sources.back().FontDataOwnedByAtlas = false;
 #endif
   return onto != nullptr ? onto : font;
 }

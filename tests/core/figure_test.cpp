@@ -240,11 +240,13 @@ TEST_CASE("the scale is named as it is") {
     return std::ranges::any_of(figure.texts, [&](const FigureText& t) { return t.text == text; });
   };
   Session session = worked_example();
-  Figure figure = layout(session, run(session), spec_of(FigureView::kHead));
+  const Trace by_default = run(session);
+  Figure figure = layout(session, by_default, spec_of(FigureView::kHead));
   CHECK(has_text(figure, "÷"));
   CHECK(has_text(figure, "√3"));
   session.problem.options.scale = 0.5F;
-  figure = layout(session, run(session), spec_of(FigureView::kHead));
+  const Trace halved = run(session);
+  figure = layout(session, halved, spec_of(FigureView::kHead));
   CHECK(has_text(figure, "×"));
   CHECK(has_text(figure, "0.5"));
   CHECK_FALSE(has_text(figure, "√3"));

@@ -90,10 +90,10 @@ TEST_CASE("labels are one line whatever they hold") {
   const TextStyle style{.size = 13};
   const double line = shaper.measure("ab", style).height;
   for (const std::string& text : {std::string("a\nb"), std::string("a\r\nb"), std::string("a\tb"),
-                                 std::string("a\0b", 3), std::string("\x7f\x01"), std::string("a\u2028b\u2029c\u0085"),
-                                 std::string("a\xff\xfe\x80"), std::string("\xe8\xb2"),
-                                 std::string("\u202e"
-                                             "abc")}) {
+                                  std::string("a\0b", 3), std::string("\x7f\x01"), std::string("a\u2028b\u2029c\u0085"),
+                                  std::string("a\xff\xfe\x80"), std::string("\xe8\xb2"),
+                                  std::string("\u202e"
+                                              "abc")}) {
     const TextSize size = shaper.measure(text, style);
     CHECK(size.height < 1.6 * line);
     CHECK(size.width > 0);

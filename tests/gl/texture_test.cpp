@@ -12,6 +12,12 @@
 #include "tests/gl/support.h"
 
 namespace qkv::test {
+namespace {
+
+// A pointer or an integer, by version of ImGui: only this kind of cast fits both.
+GLuint to_gl(ImTextureID id) { return (GLuint)(std::uintptr_t)id; }
+
+}  // namespace
 
 TEST_CASE("pixels are read back with the top row first and rows of any length") {
   for (const int width : {1, 2, 3, 5, 7, 64}) {
@@ -69,16 +75,16 @@ TEST_CASE("pictures are stored with straight alpha and freed a frame after they 
   CHECK(images.size(id).x == 2);
   CHECK(images.size(id).y == 1);
   std::array<unsigned char, 8> back{};
-  glBindTexture(GL_TEXTURE_2D, static_cast<GLuint>(reinterpret_cast<std::uintptr_t>(id)));
+  glBindTexture(GL_TEXTURE_2D, to_gl(id));
   glGetTexImage(GL_TEXTURE_2D, 0, GL_RGBA, GL_UNSIGNED_BYTE, back.data());
   CHECK(back == std::array<unsigned char, 8>{128, 64, 0, 128, 10, 20, 30, 255});
 
   images.destroy(id);
   CHECK(images.count() == 0);
   CHECK(images.size(id).x == 0);
-  CHECK(glIsTexture(static_cast<GLuint>(reinterpret_cast<std::uintptr_t>(id))) == GL_TRUE);
+  CHECK(glIsTexture(to_gl(id)) == GL_TRUE);
   images.begin_frame();
-  CHECK(glIsTexture(static_cast<GLuint>(reinterpret_cast<std::uintptr_t>(id))) == GL_FALSE);
+  CHECK(glIsTexture(to_gl(id)) == GL_FALSE);
   images.destroy(id);  // twice does no harm
   CHECK(images.create(PixelImage{}) == ImTextureID{});
   CHECK(take_gl_errors() == "");
