@@ -14,8 +14,9 @@
 namespace qkv {
 namespace {
 
-constexpr ImGuiWindowFlags kPlain = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                                    ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
+constexpr ImGuiWindowFlags kPlain = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav |
+                                    ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
 constexpr float kLeastStage = 420, kLeastLeft = 220, kLeastRight = 240, kMostPanel = 520;
 
 // A scrolling panel with room around its content.
@@ -23,7 +24,8 @@ void begin_panel(const Ui& ui, const char* name, ImVec2 min, ImVec2 max) {
   ImGui::GetWindowDrawList()->AddRectFilled(min, max, to_u32(ui.colors().panel));
   ImGui::SetCursorScreenPos(min);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {16, 18});
-  ImGui::BeginChild(name, {max.x - min.x, max.y - min.y}, false, ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoNav);
+  ImGui::BeginChild(name, {max.x - min.x, max.y - min.y}, false,
+                    ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoNav);
 }
 
 void end_panel() {
@@ -47,7 +49,9 @@ App::App(AppServices services, Preferences preferences)
 
 App::~App() = default;
 
-void App::open(Session session, std::filesystem::path path) { impl_->replace_session(std::move(session), std::move(path)); }
+void App::open(Session session, std::filesystem::path path) {
+  impl_->replace_session(std::move(session), std::move(path));
+}
 
 void App::open_file(const std::filesystem::path& path) {
   impl_->with_saved_work([a = impl_.get(), path] { a->load(path); });
@@ -146,13 +150,16 @@ void App::Impl::draw_root() {
   ImGui::Begin("root", nullptr, kPlain);
   ImGui::PopStyleVar();
   const Session& session = history.current();
-  const std::string undo = history.can_undo() ? history.undo_label() : "", redo = history.can_redo() ? history.redo_label() : "";
+  const std::string undo = history.can_undo() ? history.undo_label() : "",
+                    redo = history.can_redo() ? history.redo_label() : "";
   if (fonts.want(undo) || fonts.want(redo)) redraw = true;
   std::vector<MenuEntry> recent;
-  for (const std::string& file : preferences.recent) recent.push_back({std::filesystem::path(file).filename().string(), file});
+  for (const std::string& file : preferences.recent)
+    recent.push_back({std::filesystem::path(file).filename().string(), file});
   const CommandContext now = context();
   if (!dialogs.any_open()) handle_shortcuts(now, !ui.keyboard_is_free(), queue);
-  draw_top_bar(ui, {session.title, history.is_modified(), preferences.theme, now, undo, redo, &examples, &recent}, queue);
+  draw_top_bar(ui, {session.title, history.is_modified(), preferences.theme, now, undo, redo, &examples, &recent},
+               queue);
   draw_panels({0, kTopBarHeight}, {size.x, size.y - kStatusHeight});
   double zoom = 1;
   for (const auto& [axis, view] : stage.axes) zoom = std::max(zoom, view.zoom);
@@ -164,8 +171,10 @@ void App::Impl::draw_root() {
 void App::Impl::draw_panels(ImVec2 min, ImVec2 max) {
   // A narrow window takes from the panels, the right one first.
   const float width = max.x - min.x;
-  const float left = std::clamp(preferences.left_width, kLeastLeft, std::max(kLeastLeft, width - kLeastStage - kLeastRight));
-  const float right = std::clamp(preferences.right_width, kLeastRight, std::max(kLeastRight, width - kLeastStage - left));
+  const float left =
+      std::clamp(preferences.left_width, kLeastLeft, std::max(kLeastLeft, width - kLeastStage - kLeastRight));
+  const float right =
+      std::clamp(preferences.right_width, kLeastRight, std::max(kLeastRight, width - kLeastStage - left));
   ImDrawList* list = ImGui::GetWindowDrawList();
   begin_panel(ui, "setup", min, {min.x + left, max.y});
   draw_setup_panel(ui, input(), stage, setup, queue);
@@ -197,16 +206,25 @@ void App::Impl::draw_splitters(ImVec2 min, ImVec2 max, float left, float right) 
 
 void App::Impl::draw_stage(ImVec2 min, ImVec2 max) {
   ImGui::SetCursorScreenPos(min);
-  ImGui::BeginChild("stage", {max.x - min.x, max.y - min.y}, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
+  ImGui::BeginChild("stage", {max.x - min.x, max.y - min.y}, false,
+                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
   const StageInput in = input();
   if (!dialogs.any_open()) handle_cell_keys(ui, in, stage, queue);
   const float used = draw_tab_bar(ui, in, min, max.x - min.x, queue);
   const ImVec2 top{min.x, min.y + used};
   switch (in.session.view.tab) {
-    case Tab::kHead: draw_head_tab(ui, in, stage, top, max, queue); break;
-    case Tab::kHeads: draw_heads_tab(ui, in, stage, heads, top, max, queue); break;
-    case Tab::kConcat: draw_concat_tab(ui, in, stage, top, max, queue); break;
-    case Tab::kProjection: draw_projection_tab(ui, in, stage, top, max, queue); break;
+    case Tab::kHead:
+      draw_head_tab(ui, in, stage, top, max, queue);
+      break;
+    case Tab::kHeads:
+      draw_heads_tab(ui, in, stage, heads, top, max, queue);
+      break;
+    case Tab::kConcat:
+      draw_concat_tab(ui, in, stage, top, max, queue);
+      break;
+    case Tab::kProjection:
+      draw_projection_tab(ui, in, stage, top, max, queue);
+      break;
   }
   draw_cell_menu(ui, in, stage, fill, queue);
   ImGui::EndChild();

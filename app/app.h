@@ -19,9 +19,9 @@ namespace qkv {
 
 // What the host lends to the program; all of it must outlive the App.
 struct AppServices {
-  ImageStore* images = nullptr;      // required
-  HeatmapSink* heatmaps = nullptr;   // nullptr: heat maps are laid out but not drawn
-  std::function<void()> wake;        // called from any thread: a new frame is wanted
+  ImageStore* images = nullptr;     // required
+  HeatmapSink* heatmaps = nullptr;  // nullptr: heat maps are laid out but not drawn
+  std::function<void()> wake;       // called from any thread: a new frame is wanted
 };
 
 // An ImGui context must be current from construction to destruction.
@@ -49,7 +49,7 @@ class App {
   bool wants_frame_now() const;
   double seconds_to_next_frame() const;  // infinity when nothing changes by itself
 
-  void request_close();                  // the window's close button: asks about unsaved work first
+  void request_close();  // the window's close button: asks about unsaved work first
   bool should_quit() const;
   std::string window_title() const;
 
@@ -60,8 +60,8 @@ class App {
   // Blocks until the newest edit is computed and its trace is shown by the next frame.
   void wait_for_results();
 
-  Preferences& preferences();            // the host keeps the window's size in it
-  const WidgetRegistry& widgets() const; // rectangles of the last frame, for tests
+  Preferences& preferences();             // the host keeps the window's size in it
+  const WidgetRegistry& widgets() const;  // rectangles of the last frame, for tests
   const Session& session() const;
   std::shared_ptr<const Trace> trace() const;
   // Background of the window outside ImGui's own drawing.

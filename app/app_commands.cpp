@@ -21,15 +21,21 @@ void App::deliver_screenshot(const PixelImage& straight_rgba) {
   a.frames_to_screenshot = -1;
   const Result<Bytes> png = png_bytes(straight_rgba.width, straight_rgba.height, straight_rgba.rgba);
   const Status done = png ? write_file_atomically(a.screenshot_path, png.value()) : Status(png.error());
-  a.say(done ? "Saved " + a.screenshot_path.string() : "Could not save " + a.screenshot_path.string() + ": " + done.error().message, 7);
+  a.say(done ? "Saved " + a.screenshot_path.string()
+             : "Could not save " + a.screenshot_path.string() + ": " + done.error().message,
+        7);
   if (done) a.preferences.export_folder = a.screenshot_path.parent_path().string();
 }
 
 void App::Impl::run(CommandId command) {
   switch (command) {
-    case CommandId::kNew: with_saved_work([this] { replace_session(worked_example(), {}); }); break;
+    case CommandId::kNew:
+      with_saved_work([this] { replace_session(worked_example(), {}); });
+      break;
     case CommandId::kOpen:
-      with_saved_work([this] { open_file_dialog(dialogs.file, FilePurpose::kOpen, path.empty() ? fs::path() : path.parent_path() / ""); });
+      with_saved_work([this] {
+        open_file_dialog(dialogs.file, FilePurpose::kOpen, path.empty() ? fs::path() : path.parent_path() / "");
+      });
       break;
     case CommandId::kSave:
       if (!path.empty()) {
@@ -43,9 +49,15 @@ void App::Impl::run(CommandId command) {
       open_file_dialog(dialogs.file, FilePurpose::kSaveAs, path.empty() ? export_folder() / name : path);
       break;
     }
-    case CommandId::kExport: open_export_dialog(dialogs.exporting, input(), stage, preferences.theme, export_folder()); break;
-    case CommandId::kScreenshot: open_file_dialog(dialogs.file, FilePurpose::kScreenshot, export_folder() / "qkvlab.png"); break;
-    case CommandId::kQuit: with_saved_work([this] { quit = true; }); break;
+    case CommandId::kExport:
+      open_export_dialog(dialogs.exporting, input(), stage, preferences.theme, export_folder());
+      break;
+    case CommandId::kScreenshot:
+      open_file_dialog(dialogs.file, FilePurpose::kScreenshot, export_folder() / "qkvlab.png");
+      break;
+    case CommandId::kQuit:
+      with_saved_work([this] { quit = true; });
+      break;
     case CommandId::kUndo:
     case CommandId::kRedo:
       if (command == CommandId::kUndo ? !history.can_undo() : !history.can_redo()) break;
@@ -54,12 +66,23 @@ void App::Impl::run(CommandId command) {
       engine.request(history.current());
       take_results();
       break;
-    case CommandId::kCopy: copy_selection(input(), stage, queue); break;
-    case CommandId::kPaste: paste_selection(input(), stage, queue); break;
-    case CommandId::kPalette: dialogs.palette.just_opened = true; break;
-    case CommandId::kShortcuts: dialogs.shortcuts = {true, true}; break;
-    case CommandId::kAbout: dialogs.about = {true, true}; break;
-    default: run_view_command(command);
+    case CommandId::kCopy:
+      copy_selection(input(), stage, queue);
+      break;
+    case CommandId::kPaste:
+      paste_selection(input(), stage, queue);
+      break;
+    case CommandId::kPalette:
+      dialogs.palette.just_opened = true;
+      break;
+    case CommandId::kShortcuts:
+      dialogs.shortcuts = {true, true};
+      break;
+    case CommandId::kAbout:
+      dialogs.about = {true, true};
+      break;
+    default:
+      run_view_command(command);
   }
   redraw = true;
 }
@@ -71,24 +94,50 @@ void App::Impl::run_view_command(CommandId command) {
     for (auto& [axis, axis_view] : stage.axes) axis_view.zoom = std::max(1.0, axis_view.zoom * factor);
   };
   switch (command) {
-    case CommandId::kTabHead: view.tab = Tab::kHead; break;
-    case CommandId::kTabHeads: view.tab = Tab::kHeads; break;
-    case CommandId::kTabConcat: view.tab = Tab::kConcat; break;
-    case CommandId::kTabProjection: view.tab = Tab::kProjection; break;
-    case CommandId::kPreviousHead: view.head = (view.head + count - 1) % count; break;
-    case CommandId::kNextHead: view.head = (view.head + 1) % count; break;
-    case CommandId::kFit: stage.axes.clear(); break;
-    case CommandId::kZoomIn: zoom(1.25); break;
-    case CommandId::kZoomOut: zoom(0.8); break;
-    case CommandId::kThemeLight: preferences.theme = ThemeName::kLight; break;
-    case CommandId::kThemeDark: preferences.theme = ThemeName::kDark; break;
-    case CommandId::kFill: stage.open_menu = true; break;
+    case CommandId::kTabHead:
+      view.tab = Tab::kHead;
+      break;
+    case CommandId::kTabHeads:
+      view.tab = Tab::kHeads;
+      break;
+    case CommandId::kTabConcat:
+      view.tab = Tab::kConcat;
+      break;
+    case CommandId::kTabProjection:
+      view.tab = Tab::kProjection;
+      break;
+    case CommandId::kPreviousHead:
+      view.head = (view.head + count - 1) % count;
+      break;
+    case CommandId::kNextHead:
+      view.head = (view.head + 1) % count;
+      break;
+    case CommandId::kFit:
+      stage.axes.clear();
+      break;
+    case CommandId::kZoomIn:
+      zoom(1.25);
+      break;
+    case CommandId::kZoomOut:
+      zoom(0.8);
+      break;
+    case CommandId::kThemeLight:
+      preferences.theme = ThemeName::kLight;
+      break;
+    case CommandId::kThemeDark:
+      preferences.theme = ThemeName::kDark;
+      break;
+    case CommandId::kFill:
+      stage.open_menu = true;
+      break;
     case CommandId::kSelectAll:
       if (stage.selection)
         if (const Matrix* m = shown_matrix(input(), stage.selection->id))
-          stage.selection = Selection{stage.selection->id, 0, 0, m->rows() - 1, m->cols() - 1, stage.selection->transposed};
+          stage.selection =
+              Selection{stage.selection->id, 0, 0, m->rows() - 1, m->cols() - 1, stage.selection->transposed};
       break;
-    default: break;
+    default:
+      break;
   }
   if (!(view == history.current().view)) queue.push(SetView{view});
 }
@@ -139,7 +188,8 @@ void App::Impl::with_saved_work(std::function<void()> then) {
     then();
     return;
   }
-  ask(dialogs.question, "Save your changes?", "“" + history.current().title + "” has changes that are not saved.", "Save", "Don't save");
+  ask(dialogs.question, "Save your changes?", "“" + history.current().title + "” has changes that are not saved.",
+      "Save", "Don't save");
   dialogs.on_answer = [this, then](Answer answer) {
     if (answer == Answer::kOther) then();
     if (answer != Answer::kYes) return;
@@ -188,7 +238,9 @@ void App::Impl::export_picture(const ExportRequest& request) {
 
 void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
   switch (purpose) {
-    case FilePurpose::kOpen: load(chosen); break;
+    case FilePurpose::kOpen:
+      load(chosen);
+      break;
     case FilePurpose::kSaveAs: {
       const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + ".qkv.json");
       with_overwrite_asked(to, [this, to] { save_to(to); });
@@ -213,7 +265,8 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
 
 fs::path App::Impl::export_folder() const {
   std::error_code failed;
-  if (!preferences.export_folder.empty() && fs::is_directory(preferences.export_folder, failed)) return preferences.export_folder;
+  if (!preferences.export_folder.empty() && fs::is_directory(preferences.export_folder, failed))
+    return preferences.export_folder;
   if (!path.empty()) return path.parent_path();
   if (const char* home = std::getenv("HOME"); home != nullptr && fs::is_directory(home, failed)) return home;
   return fs::current_path(failed);

@@ -33,7 +33,10 @@ struct Dialogs {
 
 struct App::Impl {
   Impl(AppServices given, Preferences remembered)
-      : services(std::move(given)), preferences(std::move(remembered)), labels(*services.images), engine(services.wake),
+      : services(std::move(given)),
+        preferences(std::move(remembered)),
+        labels(*services.images),
+        engine(services.wake),
         history(worked_example()) {}
 
   AppServices services;
@@ -55,9 +58,9 @@ struct App::Impl {
   Dialogs dialogs;
   std::vector<Toast> toasts;
   std::vector<MenuEntry> examples;
-  std::optional<ThemeName> styled;           // theme that ImGui's style was set to
+  std::optional<ThemeName> styled;  // theme that ImGui's style was set to
   std::filesystem::path screenshot_path;
-  int frames_to_screenshot = -1;             // −1: none wanted
+  int frames_to_screenshot = -1;  // −1: none wanted
   bool quit = false;
   bool redraw = true;
 

@@ -13,8 +13,8 @@ namespace qkv {
 std::optional<std::filesystem::path> assets_folder();
 
 struct Example {
-  std::string name;               // "cat_sleeps": what the command line takes
-  std::string title;              // from the session file
+  std::string name;   // "cat_sleeps": what the command line takes
+  std::string title;  // from the session file
   std::filesystem::path path;
 };
 

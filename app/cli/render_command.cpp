@@ -45,7 +45,7 @@ Status set_view(const RenderArguments& arguments, FigureSpec& spec) {
   return Done{};
 }
 
-// The head, counted from 1 as in the window, of those that the chosen view or matrix has.
+// The head, counted from 0 as in the arrays of `run`, of those that the chosen view or matrix has.
 Status set_head(const RenderArguments& arguments, const Trace& trace, FigureSpec& spec) {
   const bool is_matrix = spec.view == FigureView::kMatrix;
   if (is_matrix && trace.find({spec.matrix.kind, 0}) == nullptr) {
@@ -63,9 +63,9 @@ Status set_head(const RenderArguments& arguments, const Trace& trace, FigureSpec
   if (is_matrix && (spec.matrix.kind == MatrixKind::kK || spec.matrix.kind == MatrixKind::kV)) {
     heads = trace.shapes.kv_heads;
   }
-  const Result<int> head = parse_int("--head", *arguments.head, 1, heads);
+  const Result<int> head = parse_int("--head", *arguments.head, 0, heads - 1);
   if (!head.ok()) return head.error();
-  spec.matrix.head = head.value() - 1;
+  spec.matrix.head = head.value();
   return Done{};
 }
 
@@ -186,7 +186,7 @@ int render_command(const Arguments& words) {
            "all; concat: Concat·W^O");
   add_text(app, "--matrix", arguments.matrix, "NAME",
            "q k v scores scaled keep attn heads_out concat wo out, and x wq wk wv bq bk bv bo where there are such");
-  add_text(app, "--head", arguments.head, "H", "Which head, counted from 1 as in the window (default: 1)");
+  add_text(app, "--head", arguments.head, "H", "Which head, counted from 0 as in the arrays of run (default: 0)");
   add_text(app, "--cell-px", arguments.cell_px, "N", "Side of a cell in pixels, 1 to 256 (default: 32)");
   add_text(app, "--colormap", arguments.colormap, "NAME",
            "viridis, cividis, magma, grey; for signed values blue-orange, purple-green");
@@ -201,7 +201,7 @@ int render_command(const Arguments& words) {
   app.footer(
       "Examples:\n"
       "  qkvlab render worked_example -o head.png\n"
-      "  qkvlab render thinking_machines -o a3.png --matrix attn --head 3 --cell-px 48 --colormap magma\n"
+      "  qkvlab render thinking_machines -o a3.png --matrix attn --head 2 --cell-px 48 --colormap magma\n"
       "  qkvlab render layer.npz -o heads.png --view heads --theme dark\n");
   if (const std::optional<int> code = parse_arguments(app, "FILE -o OUT.png [options]", words)) return *code;
   return report(render(arguments));

@@ -6,29 +6,37 @@ namespace qkv {
 
 ScaleGroup scale_group(MatrixKind kind) {
   switch (kind) {
-    case MatrixKind::kAttn: return ScaleGroup::kWeights;
+    case MatrixKind::kAttn:
+      return ScaleGroup::kWeights;
     case MatrixKind::kScores:
-    case MatrixKind::kScaled: return ScaleGroup::kScores;
-    case MatrixKind::kKeep: return ScaleGroup::kMask;
-    case MatrixKind::kX: return ScaleGroup::kInput;
+    case MatrixKind::kScaled:
+      return ScaleGroup::kScores;
+    case MatrixKind::kKeep:
+      return ScaleGroup::kMask;
+    case MatrixKind::kX:
+      return ScaleGroup::kInput;
     case MatrixKind::kWq:
     case MatrixKind::kWk:
     case MatrixKind::kWv:
     case MatrixKind::kBq:
     case MatrixKind::kBk:
-    case MatrixKind::kBv: return ScaleGroup::kProjection;
-    case MatrixKind::kConcat: return ScaleGroup::kConcat;
+    case MatrixKind::kBv:
+      return ScaleGroup::kProjection;
+    case MatrixKind::kConcat:
+      return ScaleGroup::kConcat;
     case MatrixKind::kWo:
-    case MatrixKind::kBo: return ScaleGroup::kWo;
-    case MatrixKind::kOut: return ScaleGroup::kOut;
-    default: return ScaleGroup::kValues;
+    case MatrixKind::kBo:
+      return ScaleGroup::kWo;
+    case MatrixKind::kOut:
+      return ScaleGroup::kOut;
+    default:
+      return ScaleGroup::kValues;
   }
 }
 
 TraceDigest digest(const Trace& trace) {
   TraceDigest result;
-  const Index shift =
-      trace.problem.options.align == CausalAlign::kBottomRight ? trace.shapes.nk - trace.shapes.nq : 0;
+  const Index shift = trace.problem.options.align == CausalAlign::kBottomRight ? trace.shapes.nk - trace.shapes.nq : 0;
   for (const HeadTrace& head : trace.heads) result.heads.push_back(head_stats(head.attn, trace.keep, shift));
   for (const MatrixKind kind : kAllMatrixKinds) {
     const int count = is_per_head(kind) ? trace.shapes.heads : 1;

@@ -12,13 +12,13 @@ namespace qkv {
 
 // Matrices that share one colour scale in the window.
 enum class ScaleGroup {
-  kWeights,  // A
-  kScores,   // S, scaled: on one scale, so that scaling is seen to shrink
-  kValues,   // Q, K, V, O
-  kInput,    // X
+  kWeights,     // A
+  kScores,      // S, scaled: on one scale, so that scaling is seen to shrink
+  kValues,      // Q, K, V, O
+  kInput,       // X
   kProjection,  // W^Q, W^K, W^V and their biases
   kConcat,
-  kWo,       // W^O, b^O
+  kWo,  // W^O, b^O
   kOut,
   kMask,
 };
@@ -26,11 +26,11 @@ inline constexpr std::size_t kScaleGroups = 9;
 ScaleGroup scale_group(MatrixKind kind);
 
 struct TraceDigest {
-  std::vector<HeadStats> heads;      // H
+  std::vector<HeadStats> heads;                    // H
   std::array<FiniteExtent, kScaleGroups> extents;  // by ScaleGroup
   TraceWarnings warnings;
-  Index hidden = 0;                  // hidden cells of the mask
-  double worst_row_sum = 0;          // largest |Σ weights − 1| over live rows; NaN rows are left out
+  Index hidden = 0;          // hidden cells of the mask
+  double worst_row_sum = 0;  // largest |Σ weights − 1| over live rows; NaN rows are left out
 };
 
 TraceDigest digest(const Trace& trace);

@@ -12,12 +12,12 @@
 namespace qkv {
 namespace {
 
-constexpr std::uint64_t kKeepFrames = 120;                    // a matrix out of sight is freed after that many
-constexpr std::size_t kKeepBytes = std::size_t{512} << 20;    // above this, everything out of sight is
-constexpr int kMaxSamples = 8;                                // a side: cells averaged in one pixel
+constexpr std::uint64_t kKeepFrames = 120;                  // a matrix out of sight is freed after that many
+constexpr std::size_t kKeepBytes = std::size_t{512} << 20;  // above this, everything out of sight is
+constexpr int kMaxSamples = 8;                              // a side: cells averaged in one pixel
 // Logical pixels.
 constexpr float kHatchPeriod = 6, kHatchWidth = 1;
-constexpr float kMarkCell = 10;                               // least side of a cell with a corner mark or frame
+constexpr float kMarkCell = 10;  // least side of a cell with a corner mark or frame
 
 constexpr int kValuesUnit = 0, kKeepUnit = 1, kTableUnit = 2;
 

@@ -16,9 +16,8 @@ bool is_rectangle(const ImDrawIdx* index) {
 }
 
 bool is_upright(const ImDrawVert* v) {
-  return v[0].pos.y == v[1].pos.y && v[1].pos.x == v[2].pos.x && v[2].pos.y == v[3].pos.y &&
-         v[3].pos.x == v[0].pos.x && v[0].uv.y == v[1].uv.y && v[1].uv.x == v[2].uv.x && v[2].uv.y == v[3].uv.y &&
-         v[3].uv.x == v[0].uv.x;
+  return v[0].pos.y == v[1].pos.y && v[1].pos.x == v[2].pos.x && v[2].pos.y == v[3].pos.y && v[3].pos.x == v[0].pos.x &&
+         v[0].uv.y == v[1].uv.y && v[1].uv.x == v[2].uv.x && v[2].uv.y == v[3].uv.y && v[3].uv.x == v[0].uv.x;
 }
 
 // How far to move along one axis, in device pixels, for texel borders to meet pixel borders. The lower end of the

@@ -24,7 +24,8 @@ PixelImage read_framebuffer(int width, int height) {
   // OpenGL's first row is the lowest.
   const auto first = image.rgba.begin();
   for (std::size_t top = 0, bottom = static_cast<std::size_t>(image.height) - 1; top < bottom; ++top, --bottom) {
-    const auto a = first + static_cast<std::ptrdiff_t>(top * row), b = first + static_cast<std::ptrdiff_t>(bottom * row);
+    const auto a = first + static_cast<std::ptrdiff_t>(top * row),
+               b = first + static_cast<std::ptrdiff_t>(bottom * row);
     std::swap_ranges(a, a + static_cast<std::ptrdiff_t>(row), b);
   }
   for (std::size_t i = 3; i < image.rgba.size(); i += 4) image.rgba[i] = 255;

@@ -14,9 +14,12 @@ struct FormatInfo {
 
 FormatInfo format_info(TexelFormat format) {
   switch (format) {
-    case TexelFormat::kFloat: return {GL_R32F, GL_RED, GL_FLOAT, 4, GL_NEAREST};
-    case TexelFormat::kByte: return {GL_R8, GL_RED, GL_UNSIGNED_BYTE, 1, GL_NEAREST};
-    case TexelFormat::kRgba: break;
+    case TexelFormat::kFloat:
+      return {GL_R32F, GL_RED, GL_FLOAT, 4, GL_NEAREST};
+    case TexelFormat::kByte:
+      return {GL_R8, GL_RED, GL_UNSIGNED_BYTE, 1, GL_NEAREST};
+    case TexelFormat::kRgba:
+      break;
   }
   return {GL_RGBA8, GL_RGBA, GL_UNSIGNED_BYTE, 4, GL_LINEAR};
 }

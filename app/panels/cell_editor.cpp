@@ -110,8 +110,8 @@ void handle_cell_mouse(Ui& ui, const StageInput& in, StageState& state, MatrixId
   const bool hovered = ImGui::IsItemHovered();
   if (hovered && editable && !io.KeyShift) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
   if (hovered && under && (ImGui::IsMouseClicked(0) || ImGui::IsMouseClicked(1))) {
-    const bool on_selection = state.selection && state.selection->id == id &&
-                              state.selection->rect().contains(under->row, under->col);
+    const bool on_selection =
+        state.selection && state.selection->id == id && state.selection->rect().contains(under->row, under->col);
     if (!(ImGui::IsMouseClicked(1) && on_selection)) choose(state, *under, transposed, io.KeyShift);
     state.edit.open = false;
     state.selecting = io.KeyShift && ImGui::IsMouseClicked(0);
@@ -214,8 +214,10 @@ void paste_selection(const StageInput& in, const StageState& state, ActionQueue&
   const Selection& selection = *state.selection;
   const Rect rect = selection.rect();
   Matrix block = std::move(pasted).value();
-  if (block.size() == 1) block = Matrix::Constant(rect.rows, rect.cols, block(0, 0));
-  else if (selection.transposed) block = Matrix(block.transpose());
+  if (block.size() == 1)
+    block = Matrix::Constant(rect.rows, rect.cols, block(0, 0));
+  else if (selection.transposed)
+    block = Matrix(block.transpose());
   queue.push(SetBlock{selection.id, rect.row, rect.col, std::move(block)});
 }
 
@@ -244,21 +246,25 @@ Result<Matrix> from_tsv(std::string_view text) {
       const std::size_t stop = line.find('\t');
       const std::string_view item = line.substr(0, stop);
       const auto number = parse_float(item);
-      const std::string where = "row " + std::to_string(rows.size()) + ", column " + std::to_string(rows.back().size() + 1);
-      if (!number) return bad_input("Can't paste: “" + std::string(item.substr(0, 40)) + "” in " + where + " is not a number");
+      const std::string where =
+          "row " + std::to_string(rows.size()) + ", column " + std::to_string(rows.back().size() + 1);
+      if (!number)
+        return bad_input("Can't paste: “" + std::string(item.substr(0, 40)) + "” in " + where + " is not a number");
       rows.back().push_back(*number);
       if (stop == std::string_view::npos) break;
       line.remove_prefix(stop + 1);
     }
     if (rows.back().size() != rows.front().size())
-      return bad_input("Can't paste: row " + std::to_string(rows.size()) + " has " + std::to_string(rows.back().size()) +
-                       " numbers but row 1 has " + std::to_string(rows.front().size()));
+      return bad_input("Can't paste: row " + std::to_string(rows.size()) + " has " +
+                       std::to_string(rows.back().size()) + " numbers but row 1 has " +
+                       std::to_string(rows.front().size()));
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);
   }
   Matrix values(static_cast<Index>(rows.size()), static_cast<Index>(rows.front().size()));
   for (Index r = 0; r < values.rows(); ++r)
-    for (Index c = 0; c < values.cols(); ++c) values(r, c) = rows[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)];
+    for (Index c = 0; c < values.cols(); ++c)
+      values(r, c) = rows[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)];
   return values;
 }
 

@@ -19,8 +19,8 @@ void handle_cell_keys(Ui& ui, const StageInput& in, StageState& state, ActionQue
 // The number being typed, over its cell; every valid text is applied at once, as one undo step.
 void draw_cell_field(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, ImVec2 max, ActionQueue& queue);
 
-// The context menu of the chosen cells, opened by StageState::open_menu. Drawn by the stage's own window: a popup belongs
-// to the window that opens it, and matrices may stand in scrolling ones.
+// The context menu of the chosen cells, opened by StageState::open_menu. Drawn by the stage's own window: a popup
+// belongs to the window that opens it, and matrices may stand in scrolling ones.
 struct FillForm {
   NumberEntry entry;
   float value = 0;

@@ -12,7 +12,8 @@ bool menu_row(Ui& ui, const std::string& name, std::string_view text, std::strin
   if (ImGui::IsItemHovered() && enabled)
     list->AddRectFilled(at, {at.x + kWidth, at.y + kHeight}, to_u32(ui.colors().accent_soft), 5);
   const Color ink = enabled ? ui.colors().text : ui.colors().faint;
-  draw_text_in(ui, list, FontRole::kText13, {at.x + 8, at.y}, {at.x + kWidth, at.y + kHeight}, ink, text, TextAlign::kLeft);
+  draw_text_in(ui, list, FontRole::kText13, {at.x + 8, at.y}, {at.x + kWidth, at.y + kHeight}, ink, text,
+               TextAlign::kLeft);
   draw_text_in(ui, list, FontRole::kSmall11, at, {at.x + kWidth - 8, at.y + kHeight}, ui.colors().dim, shortcut,
                TextAlign::kRight);
   ImGui::SetCursorScreenPos({at.x, at.y + kHeight});
@@ -36,8 +37,7 @@ bool number_row(Ui& ui, const std::string& name, std::string_view text, double v
   const bool clicked = ImGui::InvisibleButton(name.c_str(), {144, 28});
   ui.widgets->add(name, at, {at.x + 144, at.y + 28});
   ImDrawList* list = ImGui::GetWindowDrawList();
-  if (ImGui::IsItemHovered())
-    list->AddRectFilled(at, {at.x + 146, at.y + 28}, to_u32(ui.colors().accent_soft), 5);
+  if (ImGui::IsItemHovered()) list->AddRectFilled(at, {at.x + 146, at.y + 28}, to_u32(ui.colors().accent_soft), 5);
   draw_text_in(ui, list, FontRole::kText13, {at.x + 8, at.y}, {at.x + 144, at.y + 28}, ui.colors().text, text,
                TextAlign::kLeft);
   ImGui::SetCursorScreenPos(at);
@@ -66,7 +66,8 @@ void draw_cell_menu(Ui& ui, const StageInput& in, StageState& state, FillForm& f
       };
       if (menu_row(ui, "cell-menu/copy", "Copy", "Ctrl+C")) queue.push(CommandId::kCopy), done = true;
       if (menu_row(ui, "cell-menu/paste", "Paste", "Ctrl+V", editable)) queue.push(CommandId::kPaste), done = true;
-      if (menu_row(ui, "cell-menu/all", "Choose the whole matrix", "Ctrl+A")) queue.push(CommandId::kSelectAll), done = true;
+      if (menu_row(ui, "cell-menu/all", "Choose the whole matrix", "Ctrl+A"))
+        queue.push(CommandId::kSelectAll), done = true;
       if (editable) {
         menu_line(ui);
         double value = form.value;
@@ -75,7 +76,8 @@ void draw_cell_menu(Ui& ui, const StageInput& in, StageState& state, FillForm& f
         form.value = static_cast<float>(value);
         if (menu_row(ui, "cell-menu/zeros", "Fill with zeros", "Del")) fill(Fill::kValue, 0, 1);
         if (menu_row(ui, "cell-menu/identity", "Fill with the identity", "")) fill(Fill::kIdentity, 0, 1);
-        if (number_row(ui, "cell-menu/random", "Fill at random, seed", form.seed, {0, 1e6, 1, true}, form.entry, form.seed))
+        if (number_row(ui, "cell-menu/random", "Fill at random, seed", form.seed, {0, 1e6, 1, true}, form.entry,
+                       form.seed))
           fill(Fill::kRandom, 0, static_cast<std::uint64_t>(form.seed));
       }
       menu_line(ui);

@@ -36,13 +36,18 @@ std::optional<CellFormat> fit_cell_text(const Ui& ui, const Rect& window,
 
 Color cell_ink(const Ui& ui, const ColorTable& table, const ColorRange& range, float value, bool visible) {
   switch (classify(value, visible, range)) {
-    case CellClass::kMasked: return ui.colors().dim;
-    case CellClass::kNan: return ui.colors().nan_ink;
+    case CellClass::kMasked:
+      return ui.colors().dim;
+    case CellClass::kNan:
+      return ui.colors().nan_ink;
     case CellClass::kPlusInf:
-    case CellClass::kAbove: return ink_on(table.back());
+    case CellClass::kAbove:
+      return ink_on(table.back());
     case CellClass::kMinusInf:
-    case CellClass::kBelow: return ink_on(table.front());
-    case CellClass::kValue: break;
+    case CellClass::kBelow:
+      return ink_on(table.front());
+    case CellClass::kValue:
+      break;
   }
   return ink_on(table[static_cast<std::size_t>(table_index(range.position(value)))]);
 }

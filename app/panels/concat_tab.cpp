@@ -92,7 +92,8 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   const float y0 = min.y + std::max(8.0f, (stage_h - used_h) / 2) + kTitleRoom;
   const float y1 = has_wo ? y0 + wo_h + kGap + kTitleRoom + bias : y0 + kBandRoom;
 
-  MatrixPlace concat = place_at({MatrixKind::kConcat, 0}, Axis::kQueries, Axis::kHeadsDv, {x0, y1}, {concat_w, rows_h}, "Concat", shape_text(s.nq, wide));
+  MatrixPlace concat = place_at({MatrixKind::kConcat, 0}, Axis::kQueries, Axis::kHeadsDv, {x0, y1}, {concat_w, rows_h},
+                                "Concat", shape_text(s.nq, wide));
   concat.row_labels = true;
   concat.label_room = labels - 8;
   concat.bar_room = kBandRoom;
@@ -100,12 +101,15 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   draw_bands(ui, concat, state.axes[Axis::kHeadsDv], s.heads, s.d_v, false);
   if (has_wo) {
     const float x1 = concat.min.x + concat.size.x + kGap + 16;
-    MatrixPlace wo = place_at({MatrixKind::kWo, 0}, Axis::kHeadsDv, Axis::kOut, {x1, y0}, {out_w, wo_h}, "Wᴼ", shape_text(wide, s.d_out));
-    MatrixPlace out = place_at({MatrixKind::kOut, 0}, Axis::kQueries, Axis::kOut, {x1, y1}, {out_w, rows_h}, "Output", shape_text(s.nq, s.d_out));
+    MatrixPlace wo = place_at({MatrixKind::kWo, 0}, Axis::kHeadsDv, Axis::kOut, {x1, y0}, {out_w, wo_h}, "Wᴼ",
+                              shape_text(wide, s.d_out));
+    MatrixPlace out = place_at({MatrixKind::kOut, 0}, Axis::kQueries, Axis::kOut, {x1, y1}, {out_w, rows_h}, "Output",
+                               shape_text(s.nq, s.d_out));
     draw_matrix(ui, in, state, wo, queue);
     draw_bands(ui, wo, state.axes[Axis::kHeadsDv], s.heads, s.d_v, true);
     if (bias > 0) {
-      MatrixPlace bo = place_at({MatrixKind::kBo, 0}, Axis::kSingle, Axis::kOut, {x1, y0 + wo_h + 28}, {out_w, 18}, "bᴼ", "added to every row");
+      MatrixPlace bo = place_at({MatrixKind::kBo, 0}, Axis::kSingle, Axis::kOut, {x1, y0 + wo_h + 28}, {out_w, 18},
+                                "bᴼ", "added to every row");
       draw_matrix(ui, in, state, bo, queue);
     }
     draw_matrix(ui, in, state, out, queue);
@@ -140,7 +144,8 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
   const float y0 = min.y + std::max(8.0f, (stage_h - fixed_h + kMargin - rows_h - top_h) / 2) + kTitleRoom;
   const float y1 = y0 + top_h + kGap + bias + kTitleRoom - 8;
 
-  MatrixPlace x = place_at({MatrixKind::kX, 0}, Axis::kQueries, Axis::kModel, {x0, y1}, {x_w, rows_h}, "X", shape_text(s.nq, s.d_model));
+  MatrixPlace x = place_at({MatrixKind::kX, 0}, Axis::kQueries, Axis::kModel, {x0, y1}, {x_w, rows_h}, "X",
+                           shape_text(s.nq, s.d_model));
   x.row_labels = true;
   x.label_room = labels - 8;
   draw_matrix(ui, in, state, x, queue);
@@ -151,27 +156,32 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
     Axis axis;
     const char *weight_title, *bias_title, *title;
   };
-  const Part parts[] = {{MatrixKind::kWq, MatrixKind::kBq, MatrixKind::kQ, head, s.d_k, Axis::kDk, "W^Q", "b^Q", "Q = X W^Q"},
-                        {MatrixKind::kWk, MatrixKind::kBk, MatrixKind::kK, kv, s.d_k, Axis::kDk, "Wᴷ", "bᴷ", "K = X Wᴷ"},
-                        {MatrixKind::kWv, MatrixKind::kBv, MatrixKind::kV, kv, s.d_v, Axis::kDv, "Wⱽ", "bⱽ", "V = X Wⱽ"}};
+  const Part parts[] = {
+      {MatrixKind::kWq, MatrixKind::kBq, MatrixKind::kQ, head, s.d_k, Axis::kDk, "W^Q", "b^Q", "Q = X W^Q"},
+      {MatrixKind::kWk, MatrixKind::kBk, MatrixKind::kK, kv, s.d_k, Axis::kDk, "Wᴷ", "bᴷ", "K = X Wᴷ"},
+      {MatrixKind::kWv, MatrixKind::kBv, MatrixKind::kV, kv, s.d_v, Axis::kDv, "Wⱽ", "bⱽ", "V = X Wⱽ"}};
   float left = x.min.x + x.size.x + kGap;
   for (const Part& part : parts) {
     const float width = w.length(part.size);
     const Index first = part.size * part.head;
-    MatrixPlace weight = place_at({part.weight, 0}, Axis::kModel, part.axis, {left, y0}, {width, top_h}, part.weight_title,
-                                  s.heads > 1 ? "head " + std::to_string(part.head + 1) : shape_text(s.d_model, part.size));
+    MatrixPlace weight =
+        place_at({part.weight, 0}, Axis::kModel, part.axis, {left, y0}, {width, top_h}, part.weight_title,
+                 s.heads > 1 ? "head " + std::to_string(part.head + 1) : shape_text(s.d_model, part.size));
     weight.part = {0, first, s.d_model, part.size};
     draw_matrix(ui, in, state, weight, queue);
     if (trace.find({part.bias, 0}) != nullptr) {
-      MatrixPlace b = place_at({part.bias, 0}, Axis::kSingle, part.axis, {left, y0 + top_h + 28}, {width, 18}, part.bias_title, "");
+      MatrixPlace b =
+          place_at({part.bias, 0}, Axis::kSingle, part.axis, {left, y0 + top_h + 28}, {width, 18}, part.bias_title, "");
       b.part = {0, first, 1, part.size};
       draw_matrix(ui, in, state, b, queue);
     }
-    MatrixPlace product = place_at({part.product, part.head}, Axis::kQueries, part.axis, {left, y1}, {width, rows_h}, part.title, "");
+    MatrixPlace product =
+        place_at({part.product, part.head}, Axis::kQueries, part.axis, {left, y1}, {width, rows_h}, part.title, "");
     draw_matrix(ui, in, state, product, queue);
     left += width + kGap;
   }
-  draw_color_bars(ui, in, state, {x0, y1 + rows_h + 38}, {ScaleGroup::kInput, ScaleGroup::kProjection, ScaleGroup::kValues});
+  draw_color_bars(ui, in, state, {x0, y1 + rows_h + 38},
+                  {ScaleGroup::kInput, ScaleGroup::kProjection, ScaleGroup::kValues});
 }
 
 }  // namespace qkv

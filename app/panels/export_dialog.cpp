@@ -17,19 +17,23 @@ std::vector<MatrixKind> kinds_of(const Trace& trace) {
 }
 
 void update_size(Ui& ui, const StageInput& in, ExportState& state) {
-  const auto key = [](const FigureSpec& s) { return std::tuple(s.view, s.matrix.kind, s.matrix.head, s.cell_px, s.theme, s.transparent); };
+  const auto key = [](const FigureSpec& s) {
+    return std::tuple(s.view, s.matrix.kind, s.matrix.head, s.cell_px, s.theme, s.transparent);
+  };
   if (state.sized_version == in.version && key(state.sized) == key(state.spec)) return;
   state.sized = state.spec;
   state.sized_version = in.version;
   const Result<Figure> figure = layout_figure(in.computed.session, in.computed.trace, state.spec, ui.labels->shaper());
-  state.size_text = figure ? std::to_string(std::lround(figure.value().width)) + " × " + std::to_string(std::lround(figure.value().height)) + " pixels"
+  state.size_text = figure ? std::to_string(std::lround(figure.value().width)) + " × " +
+                                 std::to_string(std::lround(figure.value().height)) + " pixels"
                            : figure.error().message;
 }
 
 void draw_what(Ui& ui, const StageInput& in, ExportState& state) {
   static constexpr Choice kViews[] = {{"One matrix"}, {"One head, every step"}, {"All heads"}, {"Concat · Wᴼ"}};
   const FigureView before = state.spec.view;
-  if (const auto picked = choice_field(ui, "export/view", labelled_row(ui, "picture of", 200, 30), kViews, static_cast<int>(state.spec.view)))
+  if (const auto picked = choice_field(ui, "export/view", labelled_row(ui, "picture of", 200, 30), kViews,
+                                       static_cast<int>(state.spec.view)))
     state.spec.view = static_cast<FigureView>(*picked);
   gap(8);
   if (state.spec.view == FigureView::kMatrix) {
@@ -44,13 +48,16 @@ void draw_what(Ui& ui, const StageInput& in, ExportState& state) {
       state.spec.matrix.kind = kinds[static_cast<std::size_t>(*picked)];
     gap(8);
   }
-  const bool per_head = state.spec.view == FigureView::kHead || (state.spec.view == FigureView::kMatrix && is_per_head(state.spec.matrix.kind));
+  const bool per_head = state.spec.view == FigureView::kHead ||
+                        (state.spec.view == FigureView::kMatrix && is_per_head(state.spec.matrix.kind));
   const Shapes& s = in.computed.trace.shapes;
-  const bool kv = state.spec.view == FigureView::kMatrix && (state.spec.matrix.kind == MatrixKind::kK || state.spec.matrix.kind == MatrixKind::kV);
+  const bool kv = state.spec.view == FigureView::kMatrix &&
+                  (state.spec.matrix.kind == MatrixKind::kK || state.spec.matrix.kind == MatrixKind::kV);
   const int most = kv ? s.kv_heads : s.heads;
   state.spec.matrix.head = std::min(state.spec.matrix.head, most - 1);
   if (per_head && most > 1) {
-    if (const auto head = number_field(ui, "export/head", labelled_row(ui, "head", 88, 30), state.spec.matrix.head + 1, {1, double(most), 1, true}, state.entry))
+    if (const auto head = number_field(ui, "export/head", labelled_row(ui, "head", 88, 30), state.spec.matrix.head + 1,
+                                       {1, double(most), 1, true}, state.entry))
       state.spec.matrix.head = static_cast<int>(*head) - 1;
     gap(8);
   }
@@ -61,14 +68,17 @@ void draw_what(Ui& ui, const StageInput& in, ExportState& state) {
 }
 
 void draw_how(Ui& ui, ExportState& state) {
-  if (const auto size = number_field(ui, "export/cell", labelled_row(ui, "cell size in pixels", 88, 30), state.spec.cell_px, {1, 256, 1, true}, state.entry))
+  if (const auto size = number_field(ui, "export/cell", labelled_row(ui, "cell size in pixels", 88, 30),
+                                     state.spec.cell_px, {1, 256, 1, true}, state.entry))
     state.spec.cell_px = static_cast<int>(*size);
   gap(8);
   static constexpr Choice kThemes[] = {{"light"}, {"dark"}};
-  if (const auto theme = choice_field(ui, "export/theme", labelled_row(ui, "theme", 200, 30), kThemes, state.spec.theme == ThemeName::kDark ? 1 : 0))
+  if (const auto theme = choice_field(ui, "export/theme", labelled_row(ui, "theme", 200, 30), kThemes,
+                                      state.spec.theme == ThemeName::kDark ? 1 : 0))
     state.spec.theme = *theme == 1 ? ThemeName::kDark : ThemeName::kLight;
   gap(8);
-  if (switch_field(ui, "export/transparent", labelled_row(ui, "transparent background", 40, 30), state.spec.transparent))
+  if (switch_field(ui, "export/transparent", labelled_row(ui, "transparent background", 40, 30),
+                   state.spec.transparent))
     state.spec.transparent = !state.spec.transparent;
   gap(12);
 }
@@ -99,7 +109,10 @@ void open_export_dialog(ExportState& state, const StageInput& in, const StageSta
   const auto cell = focus_cell(stage);
   state.spec.matrix = cell ? cell->id : MatrixId{MatrixKind::kAttn, in.session.view.head};
   const Tab tab = in.session.view.tab;
-  state.spec.view = cell ? FigureView::kMatrix : tab == Tab::kHeads ? FigureView::kHeads : tab == Tab::kConcat ? FigureView::kConcat : FigureView::kHead;
+  state.spec.view = cell                  ? FigureView::kMatrix
+                    : tab == Tab::kHeads  ? FigureView::kHeads
+                    : tab == Tab::kConcat ? FigureView::kConcat
+                                          : FigureView::kHead;
   state.spec.theme = theme;
   state.spec.look = in.session.view;
   state.path.edit.set((folder / export_file_name(in.session.title, state.spec)).string());
@@ -107,7 +120,8 @@ void open_export_dialog(ExportState& state, const StageInput& in, const StageSta
 
 std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, ExportState& state) {
   const bool fresh = state.just_opened;
-  if (!begin_modal(ui, "export-dialog", "Export picture", {520, 430}, state.open, state.just_opened)) return std::nullopt;
+  if (!begin_modal(ui, "export-dialog", "Export picture", {520, 430}, state.open, state.just_opened))
+    return std::nullopt;
   if (fresh) {
     state.path.edit.select_all();
     focus_text_field(ui, "export/path", state.path);
@@ -117,19 +131,22 @@ std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, Ex
   update_size(ui, in, state);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  const TextFieldResult typed = text_field(ui, "export/path", at, {at.x + width - 96, at.y + 34}, state.path, {"path of the PNG file", 13, TextAlign::kLeft, true});
+  const TextFieldResult typed = text_field(ui, "export/path", at, {at.x + width - 96, at.y + 34}, state.path,
+                                           {"path of the PNG file", 13, TextAlign::kLeft, true});
   if (text_button(ui, "export/browse", {{at.x + width - 88, at.y}, {at.x + width, at.y + 34}}, "Browse…")) {
     state.browse = true;
     state.open = false;
   }
   ImGui::SetCursorScreenPos({at.x, at.y + 42});
   const bool failed = !state.problem.empty();
-  const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos(), width,
-                                          failed ? state.problem : state.size_text, 13, failed ? ui.colors().bad : ui.colors().dim);
+  const float used =
+      draw_label_paragraph(ui, ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos(), width,
+                           failed ? state.problem : state.size_text, 13, failed ? ui.colors().bad : ui.colors().dim);
   ImGui::Dummy({width, used});
   std::optional<ExportRequest> request;
   const int button = modal_buttons(ui, "export", "Export");
-  if ((button == 1 || typed.entered) && !state.path.edit.text.empty()) request = ExportRequest{state.spec, state.path.edit.text};
+  if ((button == 1 || typed.entered) && !state.path.edit.text.empty())
+    request = ExportRequest{state.spec, state.path.edit.text};
   if (button == 2 || typed.cancelled || (key_pressed(Key::kEscape, false) && ui.keyboard_is_free())) state.open = false;
   end_modal(state.open);
   return request;

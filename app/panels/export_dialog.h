@@ -15,9 +15,9 @@ struct ExportState {
   FigureSpec spec;
   NumberEntry entry;
   TextFieldState path;
-  bool browse = false;          // the person asked for the file dialog
-  std::string problem;          // why the last try failed
-  std::string size_text;        // "1240 × 830 pixels", for the spec it was made for
+  bool browse = false;    // the person asked for the file dialog
+  std::string problem;    // why the last try failed
+  std::string size_text;  // "1240 × 830 pixels", for the spec it was made for
   FigureSpec sized;
   std::uint64_t sized_version = 0;
 };

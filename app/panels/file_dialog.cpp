@@ -35,9 +35,8 @@ void list_folder(FileDialogState& state) {
     if (name.empty() || name[0] == '.') continue;
     if (folder || state.purpose != FilePurpose::kOpen || is_input(at->path())) state.entries.push_back({name, folder});
   }
-  std::sort(state.entries.begin(), state.entries.end(), [](const auto& a, const auto& b) {
-    return a.is_folder != b.is_folder ? a.is_folder : a.text < b.text;
-  });
+  std::sort(state.entries.begin(), state.entries.end(),
+            [](const auto& a, const auto& b) { return a.is_folder != b.is_folder ? a.is_folder : a.text < b.text; });
 }
 
 void enter_folder(FileDialogState& state, fs::path folder) {
@@ -51,7 +50,8 @@ bool entry_row(Ui& ui, const std::string& name, const std::string& text, bool fo
   ImGui::InvisibleButton(name.c_str(), {width, 28});
   ui.widgets->add(name, at, {at.x + width, at.y + 28});
   ImDrawList* list = ImGui::GetWindowDrawList();
-  if (lit || ImGui::IsItemHovered()) list->AddRectFilled(at, {at.x + width, at.y + 28}, to_u32(ui.colors().accent_soft), 5);
+  if (lit || ImGui::IsItemHovered())
+    list->AddRectFilled(at, {at.x + width, at.y + 28}, to_u32(ui.colors().accent_soft), 5);
   if (folder) {
     const ImVec2 icon{at.x + 10, at.y + 9};
     list->AddRectFilled(icon, {icon.x + 6, icon.y + 4}, to_u32(ui.colors().dim), 1);
@@ -59,7 +59,8 @@ bool entry_row(Ui& ui, const std::string& name, const std::string& text, bool fo
   } else {
     list->AddRect({at.x + 12, at.y + 7}, {at.x + 22, at.y + 21}, to_u32(ui.colors().faint), 2, 0, 1.2f);
   }
-  draw_label_in(ui, list, {at.x + 34, at.y}, {at.x + width - 8, at.y + 28}, text, 13, ui.colors().text, TextAlign::kLeft);
+  draw_label_in(ui, list, {at.x + 34, at.y}, {at.x + width - 8, at.y + 28}, text, 13, ui.colors().text,
+                TextAlign::kLeft);
   return ImGui::IsItemHovered() && ImGui::IsMouseClicked(0);
 }
 
@@ -74,7 +75,9 @@ bool draw_entries(Ui& ui, FileDialogState& state, float height) {
       return false;
     }
   for (const auto& entry : state.entries) {
-    if (!entry_row(ui, "file/" + entry.text, entry.text, entry.is_folder, !entry.is_folder && entry.text == state.name.edit.text)) continue;
+    if (!entry_row(ui, "file/" + entry.text, entry.text, entry.is_folder,
+                   !entry.is_folder && entry.text == state.name.edit.text))
+      continue;
     if (entry.is_folder) {
       enter_folder(state, state.folder / entry.text);
       break;
@@ -85,17 +88,22 @@ bool draw_entries(Ui& ui, FileDialogState& state, float height) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (!state.problem.empty() || state.entries.empty())
     draw_label_paragraph(ui, ImGui::GetWindowDrawList(), {at.x + 10, at.y + 8}, ImGui::GetContentRegionAvail().x - 20,
-                         state.problem.empty() ? "Nothing here that can be opened." : state.problem, 13, ui.colors().dim);
+                         state.problem.empty() ? "Nothing here that can be opened." : state.problem, 13,
+                         ui.colors().dim);
   ImGui::EndChild();
   return taken;
 }
 
 const char* title_of(FilePurpose purpose) {
   switch (purpose) {
-    case FilePurpose::kOpen: return "Open";
-    case FilePurpose::kSaveAs: return "Save as";
-    case FilePurpose::kExport: return "Export picture";
-    case FilePurpose::kScreenshot: return "Save a picture of the window";
+    case FilePurpose::kOpen:
+      return "Open";
+    case FilePurpose::kSaveAs:
+      return "Save as";
+    case FilePurpose::kExport:
+      return "Export picture";
+    case FilePurpose::kScreenshot:
+      return "Save a picture of the window";
   }
   return "";
 }
@@ -114,23 +122,27 @@ void open_file_dialog(FileDialogState& state, FilePurpose purpose, const fs::pat
 
 std::optional<fs::path> draw_file_dialog(Ui& ui, FileDialogState& state) {
   const bool fresh = state.just_opened;
-  if (!begin_modal(ui, "file-dialog", title_of(state.purpose), {640, 480}, state.open, state.just_opened)) return std::nullopt;
+  if (!begin_modal(ui, "file-dialog", title_of(state.purpose), {640, 480}, state.open, state.just_opened))
+    return std::nullopt;
   if (fresh) {
     state.name.edit.select_all();
     focus_text_field(ui, "file-dialog/name", state.name);
   }
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  draw_label_in(ui, ImGui::GetWindowDrawList(), at, {at.x + width, at.y + 22}, state.folder.string(), 13, ui.colors().dim, TextAlign::kLeft);
+  draw_label_in(ui, ImGui::GetWindowDrawList(), at, {at.x + width, at.y + 22}, state.folder.string(), 13,
+                ui.colors().dim, TextAlign::kLeft);
   ImGui::Dummy({width, 30});
   bool done = draw_entries(ui, state, 292);
   const ImVec2 field = ImGui::GetCursorScreenPos();
   TextFieldLook look;
   look.hint = "file name or path";
-  const TextFieldResult result = text_field(ui, "file-dialog/name", {field.x, field.y + 8}, {field.x + width, field.y + 44}, state.name, look);
+  const TextFieldResult result =
+      text_field(ui, "file-dialog/name", {field.x, field.y + 8}, {field.x + width, field.y + 44}, state.name, look);
   done = done || result.entered;
   std::optional<fs::path> chosen;
-  if (const int button = modal_buttons(ui, "file-dialog", state.purpose == FilePurpose::kOpen ? "Open" : "Save"); button == 1)
+  if (const int button = modal_buttons(ui, "file-dialog", state.purpose == FilePurpose::kOpen ? "Open" : "Save");
+      button == 1)
     done = true;
   else if (button == 2 || result.cancelled || (key_pressed(Key::kEscape, false) && ui.keyboard_is_free()))
     state.open = false;

@@ -16,13 +16,13 @@ struct FileDialogState {
   bool open = false, just_opened = false;
   FilePurpose purpose = FilePurpose::kOpen;
   std::filesystem::path folder;
-  TextFieldState name;                       // file name, or a whole path typed in
+  TextFieldState name;  // file name, or a whole path typed in
   struct Entry {
     std::string text;
     bool is_folder = false;
   };
   std::vector<Entry> entries;
-  std::string problem;                       // why the folder cannot be listed
+  std::string problem;  // why the folder cannot be listed
 };
 
 // Starts the dialog in `at`'s folder with its name filled in.

@@ -26,8 +26,10 @@ std::string formula(Tab tab, const StageInput& in) {
       const std::string inside = heads == 1 ? "head₁" : heads == 2 ? "head₁, head₂" : "head₁ … head" + subscript(heads);
       return "Concat(" + inside + ")" + (in.computed.trace.shapes.d_out > 0 ? " · Wᴼ" : "");
     }
-    case Tab::kProjection: return "Q = X W^Q,  K = X Wᴷ,  V = X Wⱽ";
-    default: return own_scale ? "softmax(scale · Q Kᵀ) · V" : "softmax(Q Kᵀ / √dₖ) · V";
+    case Tab::kProjection:
+      return "Q = X W^Q,  K = X Wᴷ,  V = X Wⱽ";
+    default:
+      return own_scale ? "softmax(scale · Q Kᵀ) · V" : "softmax(Q Kᵀ / √dₖ) · V";
   }
 }
 
@@ -55,7 +57,8 @@ float draw_head_row(Ui& ui, const StageInput& in, ImVec2 at, float width, Action
     }
     list->AddCircleFilled({x + 12, at.y + 18}, 4, to_u32(head_color(head)), 20);
     if (head_color_repeats(head)) list->AddCircle({x + 12, at.y + 18}, 6.5f, to_u32(head_color(head)), 20, 1.2f);
-    draw_text_in(ui, list, FontRole::kText13, {x + 22, min.y}, max, current ? ui.colors().text : ui.colors().dim, text, TextAlign::kLeft);
+    draw_text_in(ui, list, FontRole::kText13, {x + 22, min.y}, max, current ? ui.colors().text : ui.colors().dim, text,
+                 TextAlign::kLeft);
     x += chip + 4;
   }
   return kHeadRow;
@@ -79,12 +82,18 @@ std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool bu
   const TraceDigest& d = in.computed.digest;
   std::vector<StatusWord> words;
   if (busy) words.push_back({"computing …", ui.colors().accent});
-  if (d.warnings.nan_inputs > 0) words.push_back({count_text(d.warnings.nan_inputs, "input is NaN or infinite", "inputs are NaN or infinite"), ui.colors().bad});
-  if (d.warnings.nan_outputs > 0) words.push_back({"NaN in " + count_text(d.warnings.nan_outputs, "output cell", "output cells"), ui.colors().bad});
-  if (d.warnings.dead_rows > 0) words.push_back({count_text(d.warnings.dead_rows, "dead row: it sees no key", "dead rows: they see no key"), ui.colors().warning});
+  if (d.warnings.nan_inputs > 0)
+    words.push_back(
+        {count_text(d.warnings.nan_inputs, "input is NaN or infinite", "inputs are NaN or infinite"), ui.colors().bad});
+  if (d.warnings.nan_outputs > 0)
+    words.push_back({"NaN in " + count_text(d.warnings.nan_outputs, "output cell", "output cells"), ui.colors().bad});
+  if (d.warnings.dead_rows > 0)
+    words.push_back({count_text(d.warnings.dead_rows, "dead row: it sees no key", "dead rows: they see no key"),
+                     ui.colors().warning});
   bool clipped = false;
   for (const MatrixKind kind : kAllMatrixKinds)
-    clipped = clipped || (kind != MatrixKind::kKeep && clips(shown_range(in, {kind, 0}), extent_of(d, scale_group(kind))));
+    clipped =
+        clipped || (kind != MatrixKind::kKeep && clips(shown_range(in, {kind, 0}), extent_of(d, scale_group(kind))));
   if (clipped) words.push_back({"values beyond the colour range", ui.colors().warning});
   if (d.warnings.nan_outputs == 0 && d.worst_row_sum <= 1e-5) words.push_back({"rows sum to 1", ui.colors().good});
   return words;
@@ -133,7 +142,8 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
   list->AddRectFilled(min, max, to_u32(ui.colors().panel));
   list->AddLine({min.x, min.y + 0.5f}, {max.x, min.y + 0.5f}, to_u32(ui.colors().line));
   const Shapes& s = in.computed.trace.shapes;
-  std::string shapes = "Nq " + std::to_string(s.nq) + " · Nk " + std::to_string(s.nk) + " · dₖ " + std::to_string(s.d_k) + " · dᵥ " + std::to_string(s.d_v);
+  std::string shapes = "Nq " + std::to_string(s.nq) + " · Nk " + std::to_string(s.nk) + " · dₖ " +
+                       std::to_string(s.d_k) + " · dᵥ " + std::to_string(s.d_v);
   if (s.d_model > 0) shapes += " · d model " + std::to_string(s.d_model);
   shapes += " · " + count_text(s.heads, "head", "heads");
   if (s.kv_heads != s.heads) shapes += " on " + std::to_string(s.kv_heads) + " key/value";
@@ -162,7 +172,8 @@ void draw_toasts(Ui& ui, std::vector<Toast>& toasts, ImVec2 bottom_center) {
     const ImVec2 min{bottom_center.x - width / 2, bottom - 38}, max{bottom_center.x + width / 2, bottom};
     list->AddRectFilled({min.x, min.y + 2}, {max.x, max.y + 3}, IM_COL32(0, 0, 0, 28), 9);
     list->AddRectFilled(min, max, to_u32(ui.colors().text), 8);
-    draw_label_in(ui, list, {min.x + 16, min.y}, {max.x - 16, max.y}, toast.text, 13, ui.colors().panel, TextAlign::kCenter);
+    draw_label_in(ui, list, {min.x + 16, min.y}, {max.x - 16, max.y}, toast.text, 13, ui.colors().panel,
+                  TextAlign::kCenter);
     ui.widgets->add("toast/" + std::to_string(i), min, max);
     bottom = min.y - 8;
   }
@@ -194,9 +205,12 @@ bool palette_row(Ui& ui, const CommandInfo& command, bool selected) {
   const bool clicked = ImGui::InvisibleButton(name.c_str(), {width, 30});
   ui.widgets->add(name, at, {at.x + width, at.y + 30});
   ImDrawList* list = ImGui::GetWindowDrawList();
-  if (selected || ImGui::IsItemHovered()) list->AddRectFilled(at, {at.x + width, at.y + 30}, to_u32(ui.colors().accent_soft), 6);
-  draw_text_in(ui, list, FontRole::kText13, {at.x + 10, at.y}, {at.x + width, at.y + 30}, ui.colors().text, command.text, TextAlign::kLeft);
-  draw_text_in(ui, list, FontRole::kSmall11, at, {at.x + width - 10, at.y + 30}, ui.colors().dim, chord_text(command.chord), TextAlign::kRight);
+  if (selected || ImGui::IsItemHovered())
+    list->AddRectFilled(at, {at.x + width, at.y + 30}, to_u32(ui.colors().accent_soft), 6);
+  draw_text_in(ui, list, FontRole::kText13, {at.x + 10, at.y}, {at.x + width, at.y + 30}, ui.colors().text,
+               command.text, TextAlign::kLeft);
+  draw_text_in(ui, list, FontRole::kSmall11, at, {at.x + width - 10, at.y + 30}, ui.colors().dim,
+               chord_text(command.chord), TextAlign::kRight);
   return clicked;
 }
 
@@ -226,7 +240,8 @@ void draw_palette(Ui& ui, const CommandContext& context, PaletteState& state, Ac
     ImGui::Dummy({width, 44});
     std::vector<const CommandInfo*> found;
     for (const CommandInfo& command : commands())
-      if (command.id != CommandId::kPalette && is_enabled(command.id, context) && contains_words(command.text, state.field.edit.text))
+      if (command.id != CommandId::kPalette && is_enabled(command.id, context) &&
+          contains_words(command.text, state.field.edit.text))
         found.push_back(&command);
     const int count = static_cast<int>(found.size());
     if (result.changed) state.selected = 0;
@@ -242,7 +257,8 @@ void draw_palette(Ui& ui, const CommandContext& context, PaletteState& state, Ac
       close = true;
     }
     if (count == 0) {
-      draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kText13, {at.x + 10, at.y + 52}, ui.colors().dim, "no command has these words");
+      draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kText13, {at.x + 10, at.y + 52}, ui.colors().dim,
+                "no command has these words");
       ImGui::Dummy({width, 32});
     }
     if (close) {

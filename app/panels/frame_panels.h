@@ -10,7 +10,7 @@
 
 namespace qkv {
 
-struct MenuEntry {                 // an example or a recent file
+struct MenuEntry {  // an example or a recent file
   std::string text;
   std::filesystem::path path;
 };

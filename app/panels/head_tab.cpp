@@ -12,9 +12,9 @@ namespace qkv {
 namespace {
 
 constexpr float kMargin = 16;
-constexpr float kGap = 32;        // between factors and products, with an operator in it
+constexpr float kGap = 32;  // between factors and products, with an operator in it
 constexpr float kTitleRoom = 26;
-constexpr float kBarRoom = 64;    // colour bars below
+constexpr float kBarRoom = 64;  // colour bars below
 
 std::string shape_text(Index rows, Index cols) { return std::to_string(rows) + " × " + std::to_string(cols); }
 
@@ -77,7 +77,9 @@ void draw_bar(Ui& ui, ImVec2 at, float width, const std::string& colormap, const
   const float height = 10;
   for (int i = 0; i < 64; ++i) {
     const float x0 = at.x + width * static_cast<float>(i) / 64, x1 = at.x + width * static_cast<float>(i + 1) / 64;
-    const ImDrawFlags corners = i == 0 ? ImDrawFlags_RoundCornersLeft : i == 63 ? ImDrawFlags_RoundCornersRight : ImDrawFlags_RoundCornersNone;
+    const ImDrawFlags corners = i == 0    ? ImDrawFlags_RoundCornersLeft
+                                : i == 63 ? ImDrawFlags_RoundCornersRight
+                                          : ImDrawFlags_RoundCornersNone;
     const std::size_t entry = range.flat ? 128 : static_cast<std::size_t>(i * 4 + 2);
     list->AddRectFilled({x0, at.y}, {x1, at.y + height}, to_u32(table[entry]), 4, corners);
   }
@@ -119,7 +121,7 @@ FixedRoom fixed_room(const HeadLayoutInput& in) {
 }  // namespace
 
 float readable_width(const HeadLayoutInput& in) {
-  constexpr float kReadableCell = 34, kMostCells = 700;
+  constexpr float kReadableCell = 38, kMostCells = 700;
   const FixedRoom fixed = fixed_room(in);
   const auto columns = static_cast<float>(in.shapes.d_k + in.shapes.d_v + in.shapes.nk * fixed.products);
   return columns * kReadableCell <= kMostCells ? fixed.width + columns * kReadableCell : 0;
@@ -142,23 +144,31 @@ HeadLayout layout_head(const HeadLayoutInput& in) {
   layout.cell = e.keys_w / static_cast<float>(s.nk);
   const int kv = kv_head_of(s, in.head);
   float x = x0;
-  layout.q = place_at(MatrixKind::kQ, in.head, Axis::kQueries, Axis::kDk, {x, y_mid}, {e.dk_w, e.queries_h}, "Q", shape_text(s.nq, s.d_k));
+  layout.q = place_at(MatrixKind::kQ, in.head, Axis::kQueries, Axis::kDk, {x, y_mid}, {e.dk_w, e.queries_h}, "Q",
+                      shape_text(s.nq, s.d_k));
   x += e.dk_w + kGap;
-  layout.k = place_at(MatrixKind::kK, kv, Axis::kDk, Axis::kKeys, {x, y_top + top_h - e.dk_h}, {e.keys_w, e.dk_h}, "Kᵀ", shape_text(s.d_k, s.nk));
+  layout.k = place_at(MatrixKind::kK, kv, Axis::kDk, Axis::kKeys, {x, y_top + top_h - e.dk_h}, {e.keys_w, e.dk_h}, "Kᵀ",
+                      shape_text(s.d_k, s.nk));
   layout.k.transposed = true;
-  layout.scores = place_at(MatrixKind::kScores, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "S = Q Kᵀ", shape_text(s.nq, s.nk));
+  layout.scores = place_at(MatrixKind::kScores, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid},
+                           {e.keys_w, e.queries_h}, "S = Q Kᵀ", shape_text(s.nq, s.nk));
   x += e.keys_w + kGap;
-  layout.scaled = place_at(MatrixKind::kScaled, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "S / √dₖ", "");
+  layout.scaled = place_at(MatrixKind::kScaled, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid},
+                           {e.keys_w, e.queries_h}, "S / √dₖ", "");
   x += e.keys_w + kGap;
   if (in.mask) {
-    layout.keep = place_at(MatrixKind::kKeep, 0, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "mask", "");
+    layout.keep =
+        place_at(MatrixKind::kKeep, 0, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "mask", "");
     layout.keep.numbers = false;
     x += e.keys_w + kGap;
   }
-  layout.attn = place_at(MatrixKind::kAttn, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "A = softmax", "");
+  layout.attn = place_at(MatrixKind::kAttn, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h},
+                         "A = softmax", "");
   x += e.keys_w + out_gap;
-  layout.v = place_at(MatrixKind::kV, kv, Axis::kKeys, Axis::kDv, {x, y_top + top_h - e.keys_h}, {e.dv_w, e.keys_h}, "V", shape_text(s.nk, s.d_v));
-  layout.out = place_at(MatrixKind::kHeadsOut, in.head, Axis::kQueries, Axis::kDv, {x, y_mid}, {e.dv_w, e.queries_h}, "O = A V", shape_text(s.nq, s.d_v));
+  layout.v = place_at(MatrixKind::kV, kv, Axis::kKeys, Axis::kDv, {x, y_top + top_h - e.keys_h}, {e.dv_w, e.keys_h},
+                      "V", shape_text(s.nk, s.d_v));
+  layout.out = place_at(MatrixKind::kHeadsOut, in.head, Axis::kQueries, Axis::kDv, {x, y_mid}, {e.dv_w, e.queries_h},
+                        "O = A V", shape_text(s.nq, s.d_v));
   layout.q.row_labels = true;
   layout.q.label_room = in.query_labels;
   layout.k.col_labels = true;
@@ -178,17 +188,22 @@ void draw_color_bars(Ui& ui, const StageInput& in, const StageState& state, ImVe
       MatrixKind kind;
       const char* text;
     };
-    static constexpr Named kNames[] = {
-        {ScaleGroup::kWeights, MatrixKind::kAttn, "weights A"}, {ScaleGroup::kScores, MatrixKind::kScores, "scores"},
-        {ScaleGroup::kValues, MatrixKind::kV, "Q, K, V, O"},    {ScaleGroup::kInput, MatrixKind::kX, "X"},
-        {ScaleGroup::kProjection, MatrixKind::kWq, "weights W"}, {ScaleGroup::kConcat, MatrixKind::kConcat, "Concat"},
-        {ScaleGroup::kWo, MatrixKind::kWo, "Wᴼ"},                {ScaleGroup::kOut, MatrixKind::kOut, "output"}};
-    const auto* named = std::find_if(std::begin(kNames), std::end(kNames), [&](const Named& n) { return n.group == group; });
+    static constexpr Named kNames[] = {{ScaleGroup::kWeights, MatrixKind::kAttn, "weights A"},
+                                       {ScaleGroup::kScores, MatrixKind::kScores, "scores"},
+                                       {ScaleGroup::kValues, MatrixKind::kV, "Q, K, V, O"},
+                                       {ScaleGroup::kInput, MatrixKind::kX, "X"},
+                                       {ScaleGroup::kProjection, MatrixKind::kWq, "weights W"},
+                                       {ScaleGroup::kConcat, MatrixKind::kConcat, "Concat"},
+                                       {ScaleGroup::kWo, MatrixKind::kWo, "Wᴼ"},
+                                       {ScaleGroup::kOut, MatrixKind::kOut, "output"}};
+    const auto* named =
+        std::find_if(std::begin(kNames), std::end(kNames), [&](const Named& n) { return n.group == group; });
     const MatrixId id{named->kind, 0};
     const char* name = named->text;
     std::optional<float> mark;
     if (focus && scale_group(focus->id.kind) == group)
-      if (const Matrix* m = shown_matrix(in, focus->id); m != nullptr && focus->row < m->rows() && focus->col < m->cols())
+      if (const Matrix* m = shown_matrix(in, focus->id);
+          m != nullptr && focus->row < m->rows() && focus->col < m->cols())
         mark = (*m)(focus->row, focus->col);
     draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {at.x, at.y - 22}, ui.colors().dim, name);
     draw_bar(ui, at, 144, shown_colormap(in, id), shown_range(in, id), mark, in.session.view.decimals);
@@ -200,14 +215,22 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
   const Trace& trace = in.computed.trace;
   const auto queries = axis_labels(in.computed.session, Axis::kQueries, trace.shapes.nq);
   const auto keys = axis_labels(in.computed.session, Axis::kKeys, trace.shapes.nk);
-  HeadLayoutInput input{min, max, trace.shapes, std::clamp(in.session.view.head, 0, trace.shapes.heads - 1),
-                        in.computed.digest.hidden > 0, row_label_room(ui, queries), row_label_room(ui, keys), 22};
+  HeadLayoutInput input{min,
+                        max,
+                        trace.shapes,
+                        std::clamp(in.session.view.head, 0, trace.shapes.heads - 1),
+                        in.computed.digest.hidden > 0,
+                        row_label_room(ui, queries),
+                        row_label_room(ui, keys),
+                        22};
   // A small session keeps readable cells in a narrow window: the stage scrolls sideways then.
   const float readable = readable_width(input);
   const bool scrolls = readable > max.x - min.x;
   if (scrolls) {
     ImGui::SetCursorScreenPos(min);
-    ImGui::BeginChild("head-scroll", {max.x - min.x, max.y - min.y}, false, ImGuiWindowFlags_HorizontalScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
+    ImGui::BeginChild(
+        "head-scroll", {max.x - min.x, max.y - min.y}, false,
+        ImGuiWindowFlags_HorizontalScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
     input.min = ImGui::GetCursorScreenPos();
     input.max = {input.min.x + readable, max.y - 12};
   }
@@ -218,7 +241,8 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
     layout = layout_head(input);
   }
   if (in.computed.session.problem.options.scale) layout.scaled.title = "S · scale";
-  if (in.computed.digest.worst_row_sum <= 1e-5 && in.computed.digest.warnings.dead_rows == 0) layout.attn.subtitle = "rows sum to 1";
+  if (in.computed.digest.worst_row_sum <= 1e-5 && in.computed.digest.warnings.dead_rows == 0)
+    layout.attn.subtitle = "rows sum to 1";
   for (const MatrixPlace* place : places(layout, input.mask)) draw_matrix(ui, in, state, *place, queue);
   const bool default_scale = !in.computed.session.problem.options.scale.has_value();
   draw_step(ui, layout.scores, layout.scaled, default_scale ? "÷" : "→", scale_sign(in));

@@ -7,17 +7,17 @@ namespace qkv {
 
 // Where everything of the tab goes; pure geometry.
 struct HeadLayoutInput {
-  ImVec2 min, max;              // of the stage below the tabs
+  ImVec2 min, max;  // of the stage below the tabs
   Shapes shapes;
   int head = 0;
-  bool mask = false;            // a mask hides something: its matrix is shown too
+  bool mask = false;                       // a mask hides something: its matrix is shown too
   float query_labels = 0, key_labels = 0;  // widths of row labels
-  float key_label_height = 22;  // above columns of keys
+  float key_label_height = 22;             // above columns of keys
 };
 struct HeadLayout {
   MatrixPlace q, k, v, scores, scaled, keep, attn, out;
-  double cell = 0;              // horizontal size of a key's column
-  ImVec2 bars;                  // upper left corner of the colour bars
+  double cell = 0;  // horizontal size of a key's column
+  ImVec2 bars;      // upper left corner of the colour bars
 };
 HeadLayout layout_head(const HeadLayoutInput& input);
 // The width that lets every cell of a small session carry its number; 0 where the session is too large for that.

@@ -22,7 +22,8 @@ Grid best_grid(int heads, float width, float height) {
   for (int columns = 1; columns <= heads; ++columns) {
     const int rows = (heads + columns - 1) / columns;
     const float w = (width - kGap * static_cast<float>(columns - 1)) / static_cast<float>(columns) - 2 * kPadding;
-    const float h = (height - kGap * static_cast<float>(rows - 1)) / static_cast<float>(rows) - kTitle - kStats - kPadding;
+    const float h =
+        (height - kGap * static_cast<float>(rows - 1)) / static_cast<float>(rows) - kTitle - kStats - kPadding;
     const float side = std::min({w, h, 320.0f});
     if (side > best.side) best = {columns, side};
   }
@@ -54,12 +55,16 @@ void draw_card(Ui& ui, const StageInput& in, StageState& state, int head, ImVec2
   ImGui::SetCursorScreenPos(min);
   ImGui::SetItemAllowOverlap();
   bool open = ImGui::InvisibleButton(name.c_str(), {max.x - min.x, max.y - min.y});
-  const bool hovered = ImGui::IsMouseHoveringRect(min, max) && ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem);
+  const bool hovered =
+      ImGui::IsMouseHoveringRect(min, max) && ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem);
   ui.widgets->add(name, min, max);
   list->AddRectFilled(min, max, to_u32(ui.colors().panel), 8);
   const bool current = head == in.session.view.head;
-  list->AddRect(min, max, to_u32(current ? ui.colors().accent : hovered ? ui.colors().faint : ui.colors().line), 8, 0,
-                current ? 2.0f : 1.0f);
+  list->AddRect(min, max,
+                to_u32(current   ? ui.colors().accent
+                       : hovered ? ui.colors().faint
+                                 : ui.colors().line),
+                8, 0, current ? 2.0f : 1.0f);
   const ImVec2 dot{min.x + kPadding + 4, min.y + kTitle / 2 + 1};
   list->AddCircleFilled(dot, 4, to_u32(head_color(head)), 20);
   if (head_color_repeats(head)) list->AddCircle(dot, 6.5f, to_u32(head_color(head)), 20, 1.2f);
@@ -89,10 +94,14 @@ std::vector<int> ordered_heads(const TraceDigest& digest, HeadOrder order) {
   const auto key = [&](int head) {
     const HeadStats& stats = digest.heads[static_cast<std::size_t>(head)];
     switch (order) {
-      case HeadOrder::kEntropy: return stats.entropy;
-      case HeadOrder::kPrevious: return -stats.previous_token;
-      case HeadOrder::kFirst: return -stats.first_token;
-      case HeadOrder::kNumber: break;
+      case HeadOrder::kEntropy:
+        return stats.entropy;
+      case HeadOrder::kPrevious:
+        return -stats.previous_token;
+      case HeadOrder::kFirst:
+        return -stats.first_token;
+      case HeadOrder::kNumber:
+        break;
     }
     return 0.0;
   };

@@ -30,13 +30,15 @@ class Writer {
   }
   std::string token(Axis axis, Index index) const {
     const auto& tokens = axis == Axis::kKeys ? in_.computed.session.keys() : in_.computed.session.tokens;
-    return index >= 0 && index < static_cast<Index>(tokens.size()) ? tokens[static_cast<std::size_t>(index)] : std::to_string(index + 1);
+    return index >= 0 && index < static_cast<Index>(tokens.size()) ? tokens[static_cast<std::size_t>(index)]
+                                                                   : std::to_string(index + 1);
   }
 
   void space(float height) { ImGui::Dummy({1, height}); }
   void caps(const std::string& text) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    draw_label_in(ui_, list_, {at.x, at.y - 3}, {at.x + width_, at.y + 15}, text, 11, ui_.colors().dim, TextAlign::kLeft, true);
+    draw_label_in(ui_, list_, {at.x, at.y - 3}, {at.x + width_, at.y + 15}, text, 11, ui_.colors().dim,
+                  TextAlign::kLeft, true);
     ImGui::Dummy({width_, 20});
   }
   void section(std::string_view text) {
@@ -53,7 +55,8 @@ class Writer {
   void paragraph(std::string_view text) {
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
-      const float height = draw_label_paragraph(ui_, list_, ImGui::GetCursorScreenPos(), width_, text.substr(0, end), 13, ui_.colors().dim);
+      const float height = draw_label_paragraph(ui_, list_, ImGui::GetCursorScreenPos(), width_, text.substr(0, end),
+                                                13, ui_.colors().dim);
       text.remove_prefix(std::min(end + 1, text.size()));
       ImGui::Dummy({width_, height + (text.empty() ? 0 : 6)});
     }
@@ -65,15 +68,17 @@ class Writer {
     draw_label_in(ui_, list_, at, {at.x + left_width - 6, at.y + kLine}, left, 13, ui_.colors().dim, TextAlign::kLeft);
     draw_label_in(ui_, list_, {at.x + left_width, at.y}, {at.x + width_, at.y + kLine}, middle, 13, ui_.colors().text,
                   TextAlign::kLeft);
-    draw_text_in(ui_, list_, bold ? FontRole::kBold13 : FontRole::kText13, at, {at.x + width_, at.y + kLine}, ink, right,
-                 TextAlign::kRight);
+    draw_text_in(ui_, list_, bold ? FontRole::kBold13 : FontRole::kText13, at, {at.x + width_, at.y + kLine}, ink,
+                 right, TextAlign::kRight);
     ImGui::Dummy({width_, kLine});
   }
   void pair(const std::string& left, const std::string& right) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    draw_text_in(ui_, list_, FontRole::kText13, at, {at.x + width_, at.y + kLine}, ui_.colors().dim, left, TextAlign::kLeft);
+    draw_text_in(ui_, list_, FontRole::kText13, at, {at.x + width_, at.y + kLine}, ui_.colors().dim, left,
+                 TextAlign::kLeft);
     const float used = text_width(ui_, FontRole::kText13, left) + 8;
-    draw_label_in(ui_, list_, {at.x + used, at.y}, {at.x + width_, at.y + kLine}, right, 13, ui_.colors().text, TextAlign::kRight);
+    draw_label_in(ui_, list_, {at.x + used, at.y}, {at.x + width_, at.y + kLine}, right, 13, ui_.colors().text,
+                  TextAlign::kRight);
     ImGui::Dummy({width_, kLine});
   }
   void rule() {
@@ -91,13 +96,15 @@ class Writer {
     const float full = is_signed ? room / 2 : room;
     if (std::isfinite(value) && most > 0)
       value_bar(ui_, list_, {zero, at.y + kLine / 2}, static_cast<float>(value / most) * full, color);
-    draw_text_in(ui_, list_, FontRole::kText13, at, {at.x + width_, at.y + kLine}, ui_.colors().text, right, TextAlign::kRight);
+    draw_text_in(ui_, list_, FontRole::kText13, at, {at.x + width_, at.y + kLine}, ui_.colors().text, right,
+                 TextAlign::kRight);
     ImGui::Dummy({width_, kLine});
   }
   void dot_bar(int head, double value, double most, bool is_signed, const std::string& right) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     list_->AddCircleFilled({at.x + 4, at.y + kLine / 2}, 4, to_u32(head_color(head)), 20);
-    if (head_color_repeats(head)) list_->AddCircle({at.x + 4, at.y + kLine / 2}, 6.5f, to_u32(head_color(head)), 20, 1.2f);
+    if (head_color_repeats(head))
+      list_->AddCircle({at.x + 4, at.y + kLine / 2}, 6.5f, to_u32(head_color(head)), 20, 1.2f);
     bar("     " + std::to_string(head + 1), value, most, is_signed, head_color(head), right);
   }
 
@@ -130,19 +137,23 @@ void write_sum(Writer& w, const Explanation& e, Axis axis, const std::string& na
   for (const Term& term : e.terms) total += term.product();
   for (const std::size_t i : order) {
     const Term& t = e.terms[i];
-    const std::string label = axis == Axis::kKeys || axis == Axis::kQueries ? w.token(axis, t.index) : std::to_string(t.index + 1);
+    const std::string label =
+        axis == Axis::kKeys || axis == Axis::kQueries ? w.token(axis, t.index) : std::to_string(t.index + 1);
     w.row(label, w.factor(t.left) + " × " + w.factor(t.right), w.number(t.product()), w.ui().colors().text);
     shown += t.product();
   }
   if (order.size() < e.terms.size())
-    w.row("", std::to_string(e.terms.size() - order.size()) + " smaller terms", w.number(total - shown), w.ui().colors().dim);
+    w.row("", std::to_string(e.terms.size() - order.size()) + " smaller terms", w.number(total - shown),
+          w.ui().colors().dim);
   if (e.bias) w.row("", "bias", w.number(*e.bias), w.ui().colors().text);
   w.rule();
   w.row("", name, w.number(e.value), w.ui().colors().text, true);
 }
 
 std::string mask_words(MaskReason reason) {
-  return reason == MaskReason::kCausal ? "hidden: a later token" : reason == MaskReason::kPadding ? "hidden: padding" : "";
+  return reason == MaskReason::kCausal    ? "hidden: a later token"
+         : reason == MaskReason::kPadding ? "hidden: padding"
+                                          : "";
 }
 
 void write_softmax(Writer& w, const Explanation& e) {
@@ -174,8 +185,8 @@ void write_softmax(Writer& w, const Explanation& e) {
   w.rule();
   w.row("", "denominator", w.number(e.denominator), w.ui().colors().text);
   if (e.mask == MaskReason::kVisible)
-    w.row("", w.number(e.softmax[static_cast<std::size_t>(e.col)].exponential) + " ÷ " + w.number(e.denominator), w.number(e.value),
-          w.ui().colors().text, true);
+    w.row("", w.number(e.softmax[static_cast<std::size_t>(e.col)].exponential) + " ÷ " + w.number(e.denominator),
+          w.number(e.value), w.ui().colors().text, true);
 }
 
 void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row) {
@@ -186,7 +197,8 @@ void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row) 
   std::iota(keys.begin(), keys.end(), Index{0});
   constexpr std::size_t kMost = 8;
   if (keys.size() > kMost) {
-    std::partial_sort(keys.begin(), keys.begin() + kMost, keys.end(), [&](Index a, Index b) { return attn(row, a) > attn(row, b); });
+    std::partial_sort(keys.begin(), keys.begin() + kMost, keys.end(),
+                      [&](Index a, Index b) { return attn(row, a) > attn(row, b); });
     keys.resize(kMost);
   }
   for (const Index key : keys)
@@ -196,7 +208,8 @@ void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row) 
     if (attn(row, key) > attn(row, best)) best = key;
   w.section("ROW");
   const RowStats& stats = trace.heads[static_cast<std::size_t>(head)].rows[static_cast<std::size_t>(row)];
-  w.pair("entropy", format_fixed(row_entropy(attn, row), 2) + " of " + format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
+  w.pair("entropy", format_fixed(row_entropy(attn, row), 2) + " of " +
+                        format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
   w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(row, best)));
   w.pair("sum", w.number(attn.row(row).cast<double>().sum()));
 }
@@ -224,7 +237,8 @@ void write_head_parts(Writer& w, const Explanation& e) {
 void write_scale(Writer& w, const Explanation& e, const StageInput& in) {
   w.section("SCALE");
   const bool own = in.computed.session.problem.options.scale.has_value();
-  const std::string factor = own ? w.number(e.scale) : "1/√" + std::to_string(in.computed.trace.shapes.d_k) + " = " + w.number(e.scale);
+  const std::string factor =
+      own ? w.number(e.scale) : "1/√" + std::to_string(in.computed.trace.shapes.d_k) + " = " + w.number(e.scale);
   w.row("score", "", w.number(e.scores), w.ui().colors().text);
   w.row("scale", "", factor, w.ui().colors().text);
   w.rule();
@@ -243,17 +257,28 @@ void write_precision(Writer& w, const Explanation& e) {
 void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
   const std::string name = cell_name(e.id, e.row, e.col, in.computed.session);
   switch (e.id.kind) {
-    case MatrixKind::kScores: write_sum(w, e, Axis::kDk, name); break;
-    case MatrixKind::kScaled: write_scale(w, e, in); break;
-    case MatrixKind::kAttn: write_softmax(w, e); break;
+    case MatrixKind::kScores:
+      write_sum(w, e, Axis::kDk, name);
+      break;
+    case MatrixKind::kScaled:
+      write_scale(w, e, in);
+      break;
+    case MatrixKind::kAttn:
+      write_softmax(w, e);
+      break;
     case MatrixKind::kHeadsOut:
-    case MatrixKind::kConcat: write_sum(w, e, Axis::kKeys, name); break;
-    case MatrixKind::kOut: write_head_parts(w, e); break;
+    case MatrixKind::kConcat:
+      write_sum(w, e, Axis::kKeys, name);
+      break;
+    case MatrixKind::kOut:
+      write_head_parts(w, e);
+      break;
     default:
       if (!e.terms.empty()) write_sum(w, e, Axis::kModel, name);
   }
   const int heads = in.computed.trace.shapes.heads;
-  if (e.id.kind == MatrixKind::kAttn || e.id.kind == MatrixKind::kHeadsOut) write_row_of_weights(w, in, e.id.head, e.row);
+  if (e.id.kind == MatrixKind::kAttn || e.id.kind == MatrixKind::kHeadsOut)
+    write_row_of_weights(w, in, e.id.head, e.row);
   if (e.id.kind == MatrixKind::kAttn && heads > 1) write_every_head(w, in, {e.id, e.row, e.col});
 }
 
@@ -264,18 +289,21 @@ void write_empty(Writer& w, const StageInput& in) {
     w.space(10);
   }
   w.section("TRY");
-  w.paragraph("Rest the pointer on a cell: its row and column light up in the factors, and its sum is written out here.");
+  w.paragraph(
+      "Rest the pointer on a cell: its row and column light up in the factors, and its sum is written out here.");
   w.space(8);
   w.paragraph("Click a cell of Q, K or V and type a number, or drag it sideways. Every later step follows at once.");
 }
 
 void write_sort(Writer& w, HeadsState& heads) {
   w.section("SORT HEADS BY");
-  static constexpr Choice kOrders[] = {{"number"}, {"entropy", "lowest first"}, {"previous token", "highest first"}, {"first token", "highest first"}};
+  static constexpr Choice kOrders[] = {
+      {"number"}, {"entropy", "lowest first"}, {"previous token", "highest first"}, {"first token", "highest first"}};
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   ImGui::Dummy({width, 30});
-  if (const auto picked = choice_field(w.ui(), "field/order", {at, {at.x + width, at.y + 30}}, kOrders, static_cast<int>(heads.order)))
+  if (const auto picked =
+          choice_field(w.ui(), "field/order", {at, {at.x + width, at.y + 30}}, kOrders, static_cast<int>(heads.order)))
     heads.order = static_cast<HeadOrder>(*picked);
 }
 

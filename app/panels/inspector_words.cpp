@@ -29,7 +29,9 @@ std::string ordinal(Index index) {
 std::string cell_heading(MatrixId id, Index row, Index col, const Session& session) {
   const Axis rows = row_axis(id.kind), cols = col_axis(id.kind);
   const auto* direct = std::get_if<DirectSource>(&session.problem.source);
-  const std::size_t heads = direct != nullptr ? direct->q.size() : static_cast<std::size_t>(std::get<ProjectedSource>(session.problem.source).heads);
+  const std::size_t heads = direct != nullptr
+                                ? direct->q.size()
+                                : static_cast<std::size_t>(std::get<ProjectedSource>(session.problem.source).heads);
   std::string text = is_per_head(id.kind) && heads > 1 ? "HEAD " + std::to_string(id.head + 1) + " · " : "";
   text += upper(id.kind == MatrixKind::kHeadsOut ? "output" : long_name(id.kind)) + " · ";
   if (cols == Axis::kKeys) return text + place(rows, row, session) + " → " + place(cols, col, session);
@@ -45,25 +47,42 @@ std::string cell_name(MatrixId id, Index row, Index col, const Session& session)
 std::string cell_sentence(const Explanation& e, const Session& session) {
   const std::string row = place(row_axis(e.id.kind), e.row, session), col = place(col_axis(e.id.kind), e.col, session);
   switch (e.id.kind) {
-    case MatrixKind::kQ: return "The query of " + row + ", its " + ordinal(e.col) + " number: part of what it looks for.";
-    case MatrixKind::kK: return "The key of " + row + ", its " + ordinal(e.col) + " number: part of the label it wears.";
-    case MatrixKind::kV: return "The value of " + row + ", its " + ordinal(e.col) + " number: part of what it has to say.";
-    case MatrixKind::kScores: return "How well the query of " + row + " matches the key of " + col + ": their dot product.";
-    case MatrixKind::kScaled: return "The score, scaled so that long vectors do not drive the softmax into saturation.";
-    case MatrixKind::kKeep: return e.mask == MaskReason::kVisible ? row + " may look at " + col + "." : e.mask == MaskReason::kCausal ? row + " may not look at " + col + ": it comes later." : col + " is padding: no query may look at it.";
-    case MatrixKind::kAttn: return "The share of its attention that " + row + " gives to " + col + ".";
-    case MatrixKind::kHeadsOut: return "The weights of " + row + ", times the " + ordinal(e.col) + " number of each value.";
-    case MatrixKind::kConcat: return "Column " + col + " is the " + ordinal(e.column) + " of head " + std::to_string(e.head + 1) + ": the heads stand side by side.";
-    case MatrixKind::kOut: return "The heads of " + row + ", mixed by column " + col + " of Wᴼ.";
-    case MatrixKind::kX: return "The input of " + row + ", its " + ordinal(e.col) + " number.";
-    case MatrixKind::kWo: return "How much of concat column " + row + " goes into output column " + col + ".";
+    case MatrixKind::kQ:
+      return "The query of " + row + ", its " + ordinal(e.col) + " number: part of what it looks for.";
+    case MatrixKind::kK:
+      return "The key of " + row + ", its " + ordinal(e.col) + " number: part of the label it wears.";
+    case MatrixKind::kV:
+      return "The value of " + row + ", its " + ordinal(e.col) + " number: part of what it has to say.";
+    case MatrixKind::kScores:
+      return "How well the query of " + row + " matches the key of " + col + ": their dot product.";
+    case MatrixKind::kScaled:
+      return "The score, scaled so that long vectors do not drive the softmax into saturation.";
+    case MatrixKind::kKeep:
+      return e.mask == MaskReason::kVisible  ? row + " may look at " + col + "."
+             : e.mask == MaskReason::kCausal ? row + " may not look at " + col + ": it comes later."
+                                             : col + " is padding: no query may look at it.";
+    case MatrixKind::kAttn:
+      return "The share of its attention that " + row + " gives to " + col + ".";
+    case MatrixKind::kHeadsOut:
+      return "The weights of " + row + ", times the " + ordinal(e.col) + " number of each value.";
+    case MatrixKind::kConcat:
+      return "Column " + col + " is the " + ordinal(e.column) + " of head " + std::to_string(e.head + 1) +
+             ": the heads stand side by side.";
+    case MatrixKind::kOut:
+      return "The heads of " + row + ", mixed by column " + col + " of Wᴼ.";
+    case MatrixKind::kX:
+      return "The input of " + row + ", its " + ordinal(e.col) + " number.";
+    case MatrixKind::kWo:
+      return "How much of concat column " + row + " goes into output column " + col + ".";
     case MatrixKind::kWq:
     case MatrixKind::kWk:
-    case MatrixKind::kWv: return "How much of input number " + row + " goes into column " + col + ".";
+    case MatrixKind::kWv:
+      return "How much of input number " + row + " goes into column " + col + ".";
     case MatrixKind::kBq:
     case MatrixKind::kBk:
     case MatrixKind::kBv:
-    case MatrixKind::kBo: return "Added to column " + col + " of every row.";
+    case MatrixKind::kBo:
+      return "Added to column " + col + " of every row.";
   }
   return {};
 }

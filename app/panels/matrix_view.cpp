@@ -10,7 +10,7 @@ namespace qkv {
 namespace {
 
 constexpr double kLabelSize = 13;
-constexpr float kLabelLine = 16;      // smallest distance of two labels
+constexpr float kLabelLine = 16;  // smallest distance of two labels
 constexpr float kCornerRadius = 3;
 constexpr Index kMaxNamedCells = 4096;
 
@@ -18,8 +18,8 @@ constexpr Index kMaxNamedCells = 4096;
 struct Canvas {
   const MatrixPlace& place;
   const Matrix& values;
-  Rect part;                 // stored
-  Index rows, cols;          // drawn, of the part
+  Rect part;         // stored
+  Index rows, cols;  // drawn, of the part
   AxisView& row_view;
   AxisView& col_view;
 
@@ -203,8 +203,7 @@ void draw_marks(Ui& ui, const StageInput& in, const StageState& state, const Can
   if (state.selection && state.selection->id == place.id) {
     const Rect rect = state.selection->rect();
     if (canvas.box(rect, lo, hi)) {
-      if (rect.rows * rect.cols > 1)
-        list->AddRectFilled(lo, hi, to_u32(with_alpha(ui.colors().accent, 0.18)), 2);
+      if (rect.rows * rect.cols > 1) list->AddRectFilled(lo, hi, to_u32(with_alpha(ui.colors().accent, 0.18)), 2);
       outline(rect, 2);
     }
   }
@@ -277,8 +276,9 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
   ui.widgets->add(name, place.min, canvas.max());
   ImGui::SetCursorScreenPos(place.min);
   ImGui::SetItemAllowOverlap();
-  ImGui::InvisibleButton(name.c_str(), place.size,
-                         ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight | ImGuiButtonFlags_MouseButtonMiddle);
+  ImGui::InvisibleButton(
+      name.c_str(), place.size,
+      ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight | ImGuiButtonFlags_MouseButtonMiddle);
   const bool hovered = ImGui::IsItemHovered() || (ImGui::IsItemActive() && state.scrub.active);
   const auto under = cell_under_mouse(canvas);
   if (hovered && under) {
@@ -286,8 +286,9 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
     state.pointed = place.id;
     handle_wheel(canvas);
   }
-  const bool panning = ImGui::IsItemActive() && (ImGui::IsMouseDragging(2, 2) ||
-                       (ImGui::IsMouseDragging(0, 3) && !is_editable(in, place.id) && !ImGui::GetIO().KeyShift));
+  const bool panning = ImGui::IsItemActive() &&
+                       (ImGui::IsMouseDragging(2, 2) ||
+                        (ImGui::IsMouseDragging(0, 3) && !is_editable(in, place.id) && !ImGui::GetIO().KeyShift));
   if (panning) pan_by_mouse(canvas);
   bool clicked = false;
   if (place.interactive) {

@@ -12,17 +12,17 @@ namespace qkv {
 struct MatrixPlace {
   MatrixId id;
   bool transposed = false;
-  Rect part;                         // of the stored matrix; rows = 0 stands for all of it
-  Axis rows = Axis::kQueries;        // drawn axes: which AxisView scrolls them
+  Rect part;                   // of the stored matrix; rows = 0 stands for all of it
+  Axis rows = Axis::kQueries;  // drawn axes: which AxisView scrolls them
   Axis cols = Axis::kKeys;
-  ImVec2 min, size;                  // of the cells, logical pixels
-  std::string title, subtitle;       // above the cells; empty = none
+  ImVec2 min, size;             // of the cells, logical pixels
+  std::string title, subtitle;  // above the cells; empty = none
   bool row_labels = false, col_labels = false;
-  float label_room = 120;            // for row labels, left of the cells
-  float top_room = 20;               // for column labels, above the cells
-  float bar_room = 0;                // between title and labels
+  float label_room = 120;  // for row labels, left of the cells
+  float top_room = 20;     // for column labels, above the cells
+  float bar_room = 0;      // between title and labels
   bool numbers = true;
-  bool interactive = true;           // takes hover, selection and edits; false: only hover and click
+  bool interactive = true;  // takes hover, selection and edits; false: only hover and click
 };
 
 // Draws the matrix and handles the mouse over it. Edits go to `queue`; hover and selection to `state`.

@@ -12,7 +12,8 @@ void ask(QuestionState& state, std::string title, std::string text, std::string 
 Answer draw_question(Ui& ui, QuestionState& state) {
   if (!begin_modal(ui, "question", state.title, {460, 190}, state.open, state.just_opened)) return Answer::kNone;
   const float width = ImGui::GetContentRegionAvail().x;
-  draw_label_paragraph(ui, ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos(), width, state.text, 13, ui.colors().dim);
+  draw_label_paragraph(ui, ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos(), width, state.text, 13,
+                       ui.colors().dim);
   const int button = modal_buttons(ui, "question", state.yes, state.other);
   Answer answer = Answer::kNone;
   if (button == 1 || enter_pressed()) answer = Answer::kYes;
@@ -45,10 +46,12 @@ void draw_shortcuts(Ui& ui, InfoState& state) {
   for (const auto& row : kRows) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     draw_text_in(ui, list, FontRole::kText13, at, {at.x + 210, at.y + 27}, ui.colors().text, row[0], TextAlign::kLeft);
-    draw_text_in(ui, list, FontRole::kText13, {at.x + 216, at.y}, {at.x + 520, at.y + 27}, ui.colors().dim, row[1], TextAlign::kLeft);
+    draw_text_in(ui, list, FontRole::kText13, {at.x + 216, at.y}, {at.x + 520, at.y + 27}, ui.colors().dim, row[1],
+                 TextAlign::kLeft);
     ImGui::Dummy({520, 27});
   }
-  if (modal_buttons(ui, "shortcuts", "Close", {}, {}) == 1 || key_pressed(Key::kEscape, false) || enter_pressed()) state.open = false;
+  if (modal_buttons(ui, "shortcuts", "Close", {}, {}) == 1 || key_pressed(Key::kEscape, false) || enter_pressed())
+    state.open = false;
   end_modal(state.open);
 }
 
@@ -58,7 +61,8 @@ void draw_about(Ui& ui, InfoState& state) {
   draw_paragraph(ui, ImGui::GetWindowDrawList(), FontRole::kText13, ImGui::GetCursorScreenPos(), width, ui.colors().dim,
                  "A laboratory for attention: edit Q, K and V and see every number follow, from the scores to "
                  "Concat(head₁ … headₕ)·Wᴼ. Values are computed in float64 and shown as float32. MIT licence.");
-  if (modal_buttons(ui, "about", "Close", {}, {}) == 1 || key_pressed(Key::kEscape, false) || enter_pressed()) state.open = false;
+  if (modal_buttons(ui, "about", "Close", {}, {}) == 1 || key_pressed(Key::kEscape, false) || enter_pressed())
+    state.open = false;
   end_modal(state.open);
 }
 

@@ -19,7 +19,9 @@ bool begin_modal(Ui& ui, const char* name, std::string_view title, ImVec2 size, 
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {20, 16});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 10);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-  if (!ImGui::BeginPopupModal(name, nullptr, ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoScrollbar)) {
+  if (!ImGui::BeginPopupModal(name, nullptr,
+                              ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
+                                  ImGuiWindowFlags_NoScrollbar)) {
     ImGui::PopStyleVar(3);
     open = false;
     return false;
@@ -36,14 +38,17 @@ void end_modal(bool open) {
   ImGui::PopStyleVar(3);
 }
 
-int modal_buttons(Ui& ui, const std::string& name, std::string_view main, std::string_view other, std::string_view cancel) {
-  const ImVec2 corner{ImGui::GetWindowPos().x + ImGui::GetWindowSize().x - 20, ImGui::GetWindowPos().y + ImGui::GetWindowSize().y - 16};
+int modal_buttons(Ui& ui, const std::string& name, std::string_view main, std::string_view other,
+                  std::string_view cancel) {
+  const ImVec2 corner{ImGui::GetWindowPos().x + ImGui::GetWindowSize().x - 20,
+                      ImGui::GetWindowPos().y + ImGui::GetWindowSize().y - 16};
   float right = corner.x;
   int pressed = 0;
   const auto button = [&](std::string_view text, int number, bool primary, const char* id) {
     if (text.empty()) return;
     const float width = std::max(84.0f, text_width(ui, FontRole::kText13, text) + 32);
-    if (text_button(ui, name + "/" + id, {{right - width, corner.y - 32}, {right, corner.y}}, text, primary)) pressed = number;
+    if (text_button(ui, name + "/" + id, {{right - width, corner.y - 32}, {right, corner.y}}, text, primary))
+      pressed = number;
     right -= width + 8;
   };
   button(main, 1, true, "ok");

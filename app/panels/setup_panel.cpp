@@ -17,8 +17,8 @@ const Shapes* shapes_of(const Session& session, Result<Shapes>& storage) {
 }
 
 template <class Make>
-void size_row(Ui& ui, SetupState& state, ActionQueue& queue, std::string_view label, const std::string& name, double value,
-              double most, Make make) {
+void size_row(Ui& ui, SetupState& state, ActionQueue& queue, std::string_view label, const std::string& name,
+              double value, double most, Make make) {
   const Box box = labelled_row(ui, label, kField);
   if (const auto changed = number_field(ui, name, box, value, {1, most, 1, true}, state.entry)) {
     if (state.entry.name.empty() && !ImGui::IsMouseDown(0)) state.entry.gesture = queue.new_gesture();
@@ -39,17 +39,24 @@ void draw_source(Ui& ui, const Session& session, SetupState& state, ActionQueue&
   Result<Shapes> storage = Error{};
   const Shapes* s = shapes_of(session, storage);
   if (s == nullptr) return;
-  size_row(ui, state, queue, "heads", "field/heads", s->heads, kMaxHeads, [](double v) { return SetHeads{static_cast<int>(v)}; });
-  size_row(ui, state, queue, "key/value heads", "field/kv-heads", s->kv_heads, s->heads, [](double v) { return SetKvHeads{static_cast<int>(v)}; });
-  size_row(ui, state, queue, "dₖ", "field/d-k", double(s->d_k), kMaxHeadSize, [](double v) { return SetDk{static_cast<Index>(v)}; });
-  size_row(ui, state, queue, "dᵥ", "field/d-v", double(s->d_v), kMaxHeadSize, [](double v) { return SetDv{static_cast<Index>(v)}; });
+  size_row(ui, state, queue, "heads", "field/heads", s->heads, kMaxHeads,
+           [](double v) { return SetHeads{static_cast<int>(v)}; });
+  size_row(ui, state, queue, "key/value heads", "field/kv-heads", s->kv_heads, s->heads,
+           [](double v) { return SetKvHeads{static_cast<int>(v)}; });
+  size_row(ui, state, queue, "dₖ", "field/d-k", double(s->d_k), kMaxHeadSize,
+           [](double v) { return SetDk{static_cast<Index>(v)}; });
+  size_row(ui, state, queue, "dᵥ", "field/d-v", double(s->d_v), kMaxHeadSize,
+           [](double v) { return SetDv{static_cast<Index>(v)}; });
   if (projected)
-    size_row(ui, state, queue, "d model", "field/d-model", double(s->d_model), kMaxModelSize, [](double v) { return SetDModel{static_cast<Index>(v)}; });
+    size_row(ui, state, queue, "d model", "field/d-model", double(s->d_model), kMaxModelSize,
+             [](double v) { return SetDModel{static_cast<Index>(v)}; });
   const bool has_wo = session.problem.wo.has_value();
-  if (switch_field(ui, "switch/wo", labelled_row(ui, "output projection Wᴼ", 40), has_wo)) queue.push(SetOutputProjection{!has_wo});
+  if (switch_field(ui, "switch/wo", labelled_row(ui, "output projection Wᴼ", 40), has_wo))
+    queue.push(SetOutputProjection{!has_wo});
   gap(kRowGap);
   if (has_wo)
-    size_row(ui, state, queue, "output columns", "field/d-out", double(s->d_out), kMaxModelSize, [](double v) { return SetDOut{static_cast<Index>(v)}; });
+    size_row(ui, state, queue, "output columns", "field/d-out", double(s->d_out), kMaxModelSize,
+             [](double v) { return SetDOut{static_cast<Index>(v)}; });
   if (projected || has_wo) {
     const auto* p = std::get_if<ProjectedSource>(&session.problem.source);
     const bool biases = session.problem.bo.has_value() || (p != nullptr && (p->bq || p->bk || p->bv));
@@ -67,12 +74,14 @@ void draw_scale(Ui& ui, const Session& session, SetupState& state, ActionQueue& 
   if (const auto picked = choice_field(ui, "field/scale", labelled_row(ui, "scale", 104), kScales, current)) {
     if (*picked == 0) options.scale.reset();
     if (*picked == 1) options.scale = 1.0f;
-    if (*picked == 2 && s != nullptr) options.scale = static_cast<float>(effective_scale(options, s->d_k) * (current == 1 ? 0.5 : 1));
+    if (*picked == 2 && s != nullptr)
+      options.scale = static_cast<float>(effective_scale(options, s->d_k) * (current == 1 ? 0.5 : 1));
     queue.push(SetAttention{options});
   }
   gap(kRowGap);
   if (current == 0) return;
-  if (const auto value = number_field(ui, "field/scale-value", labelled_row(ui, "", kField), *options.scale, {-1000, 1000, 0.01, false}, state.entry)) {
+  if (const auto value = number_field(ui, "field/scale-value", labelled_row(ui, "", kField), *options.scale,
+                                      {-1000, 1000, 0.01, false}, state.entry)) {
     options.scale = static_cast<float>(*value);
     queue.push(SetAttention{options}, ImGui::IsMouseDown(0) ? state.entry.gesture : 0);
   }
@@ -93,14 +102,16 @@ void draw_attention(Ui& ui, const Session& session, SetupState& state, ActionQue
   if (options.causal && cross) {
     static constexpr Choice kAligns[] = {{"bottom right", "last sees last"}, {"top left", "first sees first"}};
     const Box box = labelled_row(ui, "align", 120);
-    if (const auto picked = choice_field(ui, "field/align", box, kAligns, options.align == CausalAlign::kTopLeft ? 1 : 0)) {
+    if (const auto picked =
+            choice_field(ui, "field/align", box, kAligns, options.align == CausalAlign::kTopLeft ? 1 : 0)) {
       options.align = *picked == 1 ? CausalAlign::kTopLeft : CausalAlign::kBottomRight;
       queue.push(SetAttention{options});
     }
     gap(kRowGap);
   }
   if (!std::holds_alternative<ProjectedSource>(session.problem.source)) {
-    if (switch_field(ui, "switch/cross", labelled_row(ui, "keys of other tokens", 40), cross)) queue.push(SetCrossAttention{!cross});
+    if (switch_field(ui, "switch/cross", labelled_row(ui, "keys of other tokens", 40), cross))
+      queue.push(SetCrossAttention{!cross});
     gap(kRowGap);
   }
   if (!options.key_valid.empty()) {
@@ -114,8 +125,8 @@ void draw_attention(Ui& ui, const Session& session, SetupState& state, ActionQue
   }
 }
 
-void draw_map_row(Ui& ui, std::string_view label, const std::string& name, const std::string& current, ActionQueue& queue,
-                  const ViewSettings& view, std::string ViewSettings::* slot) {
+void draw_map_row(Ui& ui, std::string_view label, const std::string& name, const std::string& current,
+                  ActionQueue& queue, const ViewSettings& view, std::string ViewSettings::*slot) {
   std::vector<Choice> maps;
   int index = -1;
   for (const ColormapInfo& map : colormaps()) {
@@ -130,8 +141,9 @@ void draw_map_row(Ui& ui, std::string_view label, const std::string& name, const
   gap(kRowGap);
 }
 
-void draw_range_row(Ui& ui, SetupState& state, std::string_view label, const std::string& name, const ViewSettings& view,
-                    RangeSpec ViewSettings::* slot, const FiniteExtent& extent, ActionQueue& queue) {
+void draw_range_row(Ui& ui, SetupState& state, std::string_view label, const std::string& name,
+                    const ViewSettings& view, RangeSpec ViewSettings::*slot, const FiniteExtent& extent,
+                    ActionQueue& queue) {
   static constexpr Choice kModes[] = {{"0 … 1"}, {"automatic", "least … most"}, {"symmetric", "−m … m"}, {"own ends"}};
   ViewSettings changed = view;
   RangeSpec& spec = changed.*slot;
@@ -148,12 +160,15 @@ void draw_range_row(Ui& ui, SetupState& state, std::string_view label, const std
   if (spec.mode != RangeMode::kCustom) return;
   const Box box = labelled_row(ui, "", 184);
   const float middle = (box.min.x + box.max.x) / 2;
-  const auto low = number_field(ui, name + "/low", {box.min, {middle - 3, box.max.y}}, spec.low, {-1e30, 1e30, 0.1, false}, state.entry);
-  const auto high = number_field(ui, name + "/high", {{middle + 3, box.min.y}, box.max}, spec.high, {-1e30, 1e30, 0.1, false}, state.entry);
+  const auto low = number_field(ui, name + "/low", {box.min, {middle - 3, box.max.y}}, spec.low,
+                                {-1e30, 1e30, 0.1, false}, state.entry);
+  const auto high = number_field(ui, name + "/high", {{middle + 3, box.min.y}, box.max}, spec.high,
+                                 {-1e30, 1e30, 0.1, false}, state.entry);
   if (low) spec.low = static_cast<float>(*low);
   if (high) spec.high = static_cast<float>(*high);
   if ((low || high) && spec.low < spec.high) queue.push(SetView{changed});
-  if ((low || high) && !(spec.low < spec.high)) queue.messages.push_back("The range needs its low end below its high end");
+  if ((low || high) && !(spec.low < spec.high))
+    queue.messages.push_back("The range needs its low end below its high end");
   gap(kRowGap);
 }
 
@@ -162,10 +177,13 @@ void draw_colour(Ui& ui, const StageInput& in, SetupState& state, ActionQueue& q
   gap(6);
   const ViewSettings& view = in.session.view;
   draw_map_row(ui, "weights", "field/weights-map", view.weights_map, queue, view, &ViewSettings::weights_map);
-  draw_range_row(ui, state, "range", "field/weights-range", view, &ViewSettings::weights_range, extent_of(in.computed.digest, ScaleGroup::kWeights), queue);
+  draw_range_row(ui, state, "range", "field/weights-range", view, &ViewSettings::weights_range,
+                 extent_of(in.computed.digest, ScaleGroup::kWeights), queue);
   draw_map_row(ui, "signed values", "field/signed-map", view.signed_map, queue, view, &ViewSettings::signed_map);
-  draw_range_row(ui, state, "range", "field/signed-range", view, &ViewSettings::signed_range, extent_of(in.computed.digest, ScaleGroup::kScores), queue);
-  if (const auto digits = number_field(ui, "field/decimals", labelled_row(ui, "decimals", kField), view.decimals, {0, 6, 1, true}, state.entry)) {
+  draw_range_row(ui, state, "range", "field/signed-range", view, &ViewSettings::signed_range,
+                 extent_of(in.computed.digest, ScaleGroup::kScores), queue);
+  if (const auto digits = number_field(ui, "field/decimals", labelled_row(ui, "decimals", kField), view.decimals,
+                                       {0, 6, 1, true}, state.entry)) {
     ViewSettings changed = view;
     changed.decimals = static_cast<int>(*digits);
     queue.push(SetView{changed});
@@ -199,8 +217,10 @@ void draw_setup_panel(Ui& ui, const StageInput& in, const StageState& stage, Set
     draw_tokens(ui, in, stage, Side::kKeys, state.keys, queue);
   }
   gap(10);
-  static constexpr Choice kSplits[] = {{"white space", "老鼠 is one token"}, {"space and CJK", "老 | 鼠"}, {"every character", "c | a | t"}};
-  if (const auto picked = choice_field(ui, "field/split", labelled_row(ui, "split by", 120), kSplits, static_cast<int>(session.split)))
+  static constexpr Choice kSplits[] = {
+      {"white space", "老鼠 is one token"}, {"space and CJK", "老 | 鼠"}, {"every character", "c | a | t"}};
+  if (const auto picked =
+          choice_field(ui, "field/split", labelled_row(ui, "split by", 120), kSplits, static_cast<int>(session.split)))
     resplit(session, static_cast<TokenSplit>(*picked), state, queue);
   gap(kSectionGap);
   draw_source(ui, session, state, queue);

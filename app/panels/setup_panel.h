@@ -26,6 +26,7 @@ struct SetupState {
 void draw_setup_panel(Ui& ui, const StageInput& in, const StageState& stage, SetupState& state, ActionQueue& queue);
 
 // The text field and chips of one side.
-void draw_tokens(Ui& ui, const StageInput& in, const StageState& stage, Side side, TokenListState& state, ActionQueue& queue);
+void draw_tokens(Ui& ui, const StageInput& in, const StageState& stage, Side side, TokenListState& state,
+                 ActionQueue& queue);
 
 }  // namespace qkv

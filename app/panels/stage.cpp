@@ -99,7 +99,9 @@ std::vector<Highlight> linked_cells(const Trace& trace, const CellRef& cell) {
       links.row(MatrixKind::kQ, id.head, row);
       links.row(MatrixKind::kK, links.kv(id.head), col);
       break;
-    case MatrixKind::kScaled: links.block(MatrixKind::kScores, id.head, {row, col, 1, 1}); break;
+    case MatrixKind::kScaled:
+      links.block(MatrixKind::kScores, id.head, {row, col, 1, 1});
+      break;
     case MatrixKind::kAttn:
       links.row(MatrixKind::kScaled, id.head, row);
       links.row(MatrixKind::kKeep, 0, row);
@@ -108,7 +110,9 @@ std::vector<Highlight> linked_cells(const Trace& trace, const CellRef& cell) {
       links.row(MatrixKind::kAttn, id.head, row);
       links.column(MatrixKind::kV, links.kv(id.head), col);
       break;
-    case MatrixKind::kConcat: links.block(MatrixKind::kHeadsOut, static_cast<int>(col / s.d_v), {row, col % s.d_v, 1, 1}); break;
+    case MatrixKind::kConcat:
+      links.block(MatrixKind::kHeadsOut, static_cast<int>(col / s.d_v), {row, col % s.d_v, 1, 1});
+      break;
     case MatrixKind::kOut:
       links.row(MatrixKind::kConcat, 0, row);
       links.column(MatrixKind::kWo, 0, col);
@@ -124,7 +128,8 @@ std::vector<Highlight> linked_cells(const Trace& trace, const CellRef& cell) {
       links.column(weight, 0, id.head * size + col);
       break;
     }
-    default: break;
+    default:
+      break;
   }
   return links.list;
 }

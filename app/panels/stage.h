@@ -39,9 +39,9 @@ struct AxisView {
 };
 
 struct CellEdit {
-  bool open = false;         // a number is being typed into the selected cell
+  bool open = false;  // a number is being typed into the selected cell
   TextFieldState field;
-  float before = 0;          // value to go back to on Escape
+  float before = 0;  // value to go back to on Escape
   std::uint64_t gesture = 0;
 };
 
@@ -49,20 +49,20 @@ struct Scrub {
   bool active = false;
   CellRef cell;
   float start = 0;
-  float travelled = 0;       // pixels
+  float travelled = 0;  // pixels
   std::uint64_t gesture = 0;
 };
 
 struct StageState {
-  std::optional<CellRef> hover;        // of this frame
-  std::optional<CellRef> last_hover;   // of the frame before: what highlights and the inspector use
+  std::optional<CellRef> hover;       // of this frame
+  std::optional<CellRef> last_hover;  // of the frame before: what highlights and the inspector use
   std::optional<Selection> selection;
   CellEdit edit;
   Scrub scrub;
-  bool selecting = false;              // dragging a block with Shift
-  bool open_menu = false;              // the context menu is due
+  bool selecting = false;  // dragging a block with Shift
+  bool open_menu = false;  // the context menu is due
   std::map<Axis, AxisView> axes;
-  std::optional<MatrixId> pointed;     // matrix under the pointer, for zoom and export
+  std::optional<MatrixId> pointed;  // matrix under the pointer, for zoom and export
 };
 
 // The cell that the inspector explains: under the pointer, else the chosen one.

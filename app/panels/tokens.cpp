@@ -88,7 +88,8 @@ void draw_chip(Ui& ui, ImVec2 min, ImVec2 max, const std::string& token, const C
   ImDrawList* list = ImGui::GetWindowDrawList();
   const Color fill = look.lit ? ui.colors().accent_soft : ui.colors().field;
   list->AddRectFilled(min, max, to_u32(look.dragged ? with_alpha(fill, 0.5) : fill), 6);
-  if (ImGui::IsItemHovered() || look.lit) list->AddRect(min, max, to_u32(look.lit ? ui.colors().accent : ui.colors().faint), 6, 0, 1);
+  if (ImGui::IsItemHovered() || look.lit)
+    list->AddRect(min, max, to_u32(look.lit ? ui.colors().accent : ui.colors().faint), 6, 0, 1);
   const Color ink = look.hidden ? ui.colors().faint : look.lit ? ui.colors().accent : ui.colors().text;
   draw_label_in(ui, list, {min.x + 8, min.y}, {max.x - 8, max.y}, token, 13, ink, TextAlign::kCenter);
   if (look.hidden) {
@@ -98,8 +99,8 @@ void draw_chip(Ui& ui, ImVec2 min, ImVec2 max, const std::string& token, const C
 }
 
 void draw_rename(Ui& ui, Side side, ImVec2 at, float width, TokenListState& state, ActionQueue& queue) {
-  const TextFieldResult result =
-      text_field(ui, side_name(side) + "/rename", at, {at.x + width, at.y + kChipHeight}, state.rename, {{}, 13, TextAlign::kLeft, true});
+  const TextFieldResult result = text_field(ui, side_name(side) + "/rename", at, {at.x + width, at.y + kChipHeight},
+                                            state.rename, {{}, 13, TextAlign::kLeft, true});
   if ((result.entered || result.left) && !result.cancelled && !state.rename.edit.text.empty())
     queue.push(RenameToken{side, state.renaming, state.rename.edit.text});
   if (result.left || ui.focus != side_name(side) + "/rename") state.renaming = -1;
@@ -130,14 +131,15 @@ int chip_rows(Ui& ui, const std::vector<std::string>& tokens, float width) {
   return rows;
 }
 
-void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side, const std::vector<std::string>& tokens,
-                TokenListState& state, ActionQueue& queue) {
+void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side,
+                const std::vector<std::string>& tokens, TokenListState& state, ActionQueue& queue) {
   const auto focus = focus_cell(stage);
   const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
   const bool is_key = side == Side::kKeys || !in.session.key_tokens;
   const auto& valid = in.session.problem.options.key_valid;
   const bool scrolls = chip_rows(ui, tokens, ImGui::GetContentRegionAvail().x) > 5;
-  if (scrolls) ImGui::BeginChild((side_name(side) + "/chips").c_str(), {0, kMostChipArea}, false, ImGuiWindowFlags_NoNav);
+  if (scrolls)
+    ImGui::BeginChild((side_name(side) + "/chips").c_str(), {0, kMostChipArea}, false, ImGuiWindowFlags_NoNav);
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   float x = 0, y = 0;
@@ -177,7 +179,8 @@ void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side
   ImGui::Dummy({width, y + kChipHeight});
   if (tokens.size() > kMostChips) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, at, ui.colors().dim, "and " + std::to_string(tokens.size() - kMostChips) + " more");
+    draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, at, ui.colors().dim,
+              "and " + std::to_string(tokens.size() - kMostChips) + " more");
     ImGui::Dummy({width, 16});
   }
   if (scrolls) ImGui::EndChild();
@@ -185,7 +188,8 @@ void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side
 
 }  // namespace
 
-void draw_tokens(Ui& ui, const StageInput& in, const StageState& stage, Side side, TokenListState& state, ActionQueue& queue) {
+void draw_tokens(Ui& ui, const StageInput& in, const StageState& stage, Side side, TokenListState& state,
+                 ActionQueue& queue) {
   const std::vector<std::string>& tokens = side == Side::kKeys ? in.session.keys() : in.session.tokens;
   draw_text_entry(ui, in, side, tokens, state, queue);
   gap(8);

@@ -34,7 +34,8 @@ void menu(Ui& ui, const char* name, MenuId id, const TopBarInput& input, ActionQ
     if (command.id == CommandId::kRedo && !input.redo_label.empty()) text += ": " + input.redo_label;
     const bool checked = (command.id == CommandId::kThemeLight && input.theme == ThemeName::kLight) ||
                          (command.id == CommandId::kThemeDark && input.theme == ThemeName::kDark);
-    if (ImGui::MenuItem(text.c_str(), chord_text(command.chord).c_str(), checked, is_enabled(command.id, input.context)))
+    if (ImGui::MenuItem(text.c_str(), chord_text(command.chord).c_str(), checked,
+                        is_enabled(command.id, input.context)))
       queue.push(command.id);
     ui.widgets->add_last_item("menu-item/" + std::string(command.text));
     if (command.id == CommandId::kOpen) {
@@ -60,15 +61,18 @@ void draw_top_bar(Ui& ui, const TopBarInput& input, ActionQueue& queue) {
   const ImVec2 min = ImGui::GetWindowPos();
   const float width = ImGui::GetIO().DisplaySize.x;
   list->AddRectFilled(min, {min.x + width, min.y + kTopBarHeight}, to_u32(ui.colors().panel));
-  list->AddLine({min.x, min.y + kTopBarHeight - 0.5f}, {min.x + width, min.y + kTopBarHeight - 0.5f}, to_u32(ui.colors().line));
-  draw_text_in(ui, list, FontRole::kBold14, {min.x + 16, min.y}, {min.x + 80, min.y + kTopBarHeight}, ui.colors().text, "qkvlab", TextAlign::kLeft);
+  list->AddLine({min.x, min.y + kTopBarHeight - 0.5f}, {min.x + width, min.y + kTopBarHeight - 0.5f},
+                to_u32(ui.colors().line));
+  draw_text_in(ui, list, FontRole::kBold14, {min.x + 16, min.y}, {min.x + 80, min.y + kTopBarHeight}, ui.colors().text,
+               "qkvlab", TextAlign::kLeft);
 
   ImGui::SetCursorScreenPos({min.x + 72, min.y});
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {10, 12});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {8, 8});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {12, 8});
   ImGui::PushStyleColor(ImGuiCol_MenuBarBg, 0);
-  ImGui::BeginChild("menu-bar", {280, kTopBarHeight - 1}, false, ImGuiWindowFlags_MenuBar | ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+  ImGui::BeginChild("menu-bar", {280, kTopBarHeight - 1}, false,
+                    ImGuiWindowFlags_MenuBar | ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
   if (ImGui::BeginMenuBar()) {
     menu(ui, "File", MenuId::kFile, input, queue);
     menu(ui, "Edit", MenuId::kEdit, input, queue);
@@ -84,15 +88,18 @@ void draw_top_bar(Ui& ui, const TopBarInput& input, ActionQueue& queue) {
   const float edited = input.edited ? text_width(ui, FontRole::kText13, " · edited") : 0;
   const float title = std::min(label_width(ui, input.title, 13), right - left - edited);
   const float x = std::max(left, min.x + (width - title - edited) / 2);
-  draw_label_in(ui, list, {x, min.y}, {x + title + 1, min.y + kTopBarHeight}, input.title, 13, ui.colors().text, TextAlign::kLeft);
+  draw_label_in(ui, list, {x, min.y}, {x + title + 1, min.y + kTopBarHeight}, input.title, 13, ui.colors().text,
+                TextAlign::kLeft);
   if (input.edited)
-    draw_text_in(ui, list, FontRole::kText13, {x + title, min.y}, {right, min.y + kTopBarHeight}, ui.colors().dim, " · edited", TextAlign::kLeft);
+    draw_text_in(ui, list, FontRole::kText13, {x + title, min.y}, {right, min.y + kTopBarHeight}, ui.colors().dim,
+                 " · edited", TextAlign::kLeft);
   const Box hint{{min.x + width - 128, min.y + 6}, {min.x + width - 12, min.y + kTopBarHeight - 7}};
   ImGui::SetCursorScreenPos(hint.min);
-  if (ImGui::InvisibleButton("palette-hint", {hint.max.x - hint.min.x, hint.max.y - hint.min.y})) queue.push(CommandId::kPalette);
+  if (ImGui::InvisibleButton("palette-hint", {hint.max.x - hint.min.x, hint.max.y - hint.min.y}))
+    queue.push(CommandId::kPalette);
   ui.widgets->add("palette-hint", hint.min, hint.max);
-  draw_text_in(ui, list, FontRole::kSmall11, hint.min, {hint.max.x - 4, hint.max.y}, ImGui::IsItemHovered() ? ui.colors().text : ui.colors().dim,
-               "⌘ Ctrl+Shift+P", TextAlign::kRight);
+  draw_text_in(ui, list, FontRole::kSmall11, hint.min, {hint.max.x - 4, hint.max.y},
+               ImGui::IsItemHovered() ? ui.colors().text : ui.colors().dim, "⌘ Ctrl+Shift+P", TextAlign::kRight);
 }
 
 }  // namespace qkv

@@ -69,17 +69,27 @@ Status EglContext::open_display() {
 
 Status EglContext::make_current() {
   if (eglBindAPI(EGL_OPENGL_API) != EGL_TRUE) return no_opengl("EGL offers no desktop OpenGL");
-  constexpr std::array<EGLint, 13> kConfig{EGL_SURFACE_TYPE, EGL_PBUFFER_BIT, EGL_RENDERABLE_TYPE, EGL_OPENGL_BIT,
-                                           EGL_RED_SIZE, 8, EGL_GREEN_SIZE, 8, EGL_BLUE_SIZE, 8, EGL_ALPHA_SIZE, 8,
+  constexpr std::array<EGLint, 13> kConfig{EGL_SURFACE_TYPE,
+                                           EGL_PBUFFER_BIT,
+                                           EGL_RENDERABLE_TYPE,
+                                           EGL_OPENGL_BIT,
+                                           EGL_RED_SIZE,
+                                           8,
+                                           EGL_GREEN_SIZE,
+                                           8,
+                                           EGL_BLUE_SIZE,
+                                           8,
+                                           EGL_ALPHA_SIZE,
+                                           8,
                                            EGL_NONE};
   EGLConfig config = nullptr;
   EGLint count = 0;
   if (eglChooseConfig(display_, kConfig.data(), &config, 1, &count) != EGL_TRUE || count == 0)
     return no_opengl("EGL has no 8-bit RGBA configuration");
 
-  constexpr std::array<EGLint, 7> kContext{EGL_CONTEXT_MAJOR_VERSION, 3, EGL_CONTEXT_MINOR_VERSION, 3,
-                                           EGL_CONTEXT_OPENGL_PROFILE_MASK, EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT,
-                                           EGL_NONE};
+  constexpr std::array<EGLint, 7> kContext{
+      EGL_CONTEXT_MAJOR_VERSION,           3,       EGL_CONTEXT_MINOR_VERSION, 3, EGL_CONTEXT_OPENGL_PROFILE_MASK,
+      EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT, EGL_NONE};
   context_ = eglCreateContext(display_, config, EGL_NO_CONTEXT, kContext.data());
   if (context_ == nullptr) return no_opengl("OpenGL 3.3 core is refused");
   if (eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, context_) != EGL_TRUE) {

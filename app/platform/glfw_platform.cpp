@@ -99,9 +99,8 @@ void GlfwPlatform::fit_to_monitor(int width, int height) {
   int window_width = 0, window_height = 0;
   glfwGetWindowSize(window_, &window_width, &window_height);
   const PixelSize device = framebuffer_size();
-  const float ratio = window_width > 0 && device.width > 0
-                          ? static_cast<float>(device.width) / static_cast<float>(window_width)
-                          : 1.0f;
+  const float ratio =
+      window_width > 0 && device.width > 0 ? static_cast<float>(device.width) / static_cast<float>(window_width) : 1.0f;
   const auto to_window = [&](int logical) {
     return static_cast<int>(std::lround(static_cast<float>(logical) * scale_ / ratio));
   };
@@ -127,9 +126,8 @@ void GlfwPlatform::install_callbacks() {
     if (entered == GLFW_FALSE && !of(w).input_.holding()) of(w).input_.leave();
     of(w).event_ = true;
   });
-  glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int button, int action, int) {
-    of(w).on_button(button, action == GLFW_PRESS);
-  });
+  glfwSetMouseButtonCallback(
+      window_, [](GLFWwindow* w, int button, int action, int) { of(w).on_button(button, action == GLFW_PRESS); });
   glfwSetScrollCallback(window_, [](GLFWwindow* w, double x, double y) {
     of(w).input_.wheel(static_cast<float>(x), static_cast<float>(y));
     of(w).event_ = true;
@@ -192,9 +190,7 @@ void GlfwPlatform::connect_imgui() {
     const char* text = glfwGetClipboardString(static_cast<GLFWwindow*>(user));
     return text == nullptr ? "" : text;
   };
-  clipboard_.set = [](void* user, const char* text) {
-    glfwSetClipboardString(static_cast<GLFWwindow*>(user), text);
-  };
+  clipboard_.set = [](void* user, const char* text) { glfwSetClipboardString(static_cast<GLFWwindow*>(user), text); };
   compat::set_clipboard(clipboard_);
 }
 
@@ -223,12 +219,23 @@ void GlfwPlatform::set_cursor(int imgui_cursor) {
   cursor_ = imgui_cursor;
   int shape = GLFW_ARROW_CURSOR;
   switch (imgui_cursor) {
-    case ImGuiMouseCursor_TextInput: shape = GLFW_IBEAM_CURSOR; break;
-    case ImGuiMouseCursor_ResizeNS: shape = GLFW_VRESIZE_CURSOR; break;
-    case ImGuiMouseCursor_ResizeEW: shape = GLFW_HRESIZE_CURSOR; break;
-    case ImGuiMouseCursor_Hand: shape = GLFW_HAND_CURSOR; break;
-    case ImGuiMouseCursor_ResizeAll: shape = GLFW_CROSSHAIR_CURSOR; break;
-    default: break;
+    case ImGuiMouseCursor_TextInput:
+      shape = GLFW_IBEAM_CURSOR;
+      break;
+    case ImGuiMouseCursor_ResizeNS:
+      shape = GLFW_VRESIZE_CURSOR;
+      break;
+    case ImGuiMouseCursor_ResizeEW:
+      shape = GLFW_HRESIZE_CURSOR;
+      break;
+    case ImGuiMouseCursor_Hand:
+      shape = GLFW_HAND_CURSOR;
+      break;
+    case ImGuiMouseCursor_ResizeAll:
+      shape = GLFW_CROSSHAIR_CURSOR;
+      break;
+    default:
+      break;
   }
   if (imgui_cursor < 0 || imgui_cursor >= ImGuiMouseCursor_COUNT) return;
   GLFWcursor*& cursor = cursors_[static_cast<std::size_t>(imgui_cursor)];

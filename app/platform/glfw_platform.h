@@ -36,7 +36,7 @@ class GlfwPlatform {
   void connect_imgui();
 
   float scale() const { return scale_; }
-  PixelSize framebuffer_size() const;           // device pixels; 0 × 0 when minimized
+  PixelSize framebuffer_size() const;            // device pixels; 0 × 0 when minimized
   std::optional<PixelSize> normal_size() const;  // logical pixels; absent while maximized or minimized
   void set_title(const std::string& title);
   void set_cursor(int imgui_cursor);
@@ -44,7 +44,7 @@ class GlfwPlatform {
 
   // Takes events in; returns once there was one, wake() was called, or `seconds` are over (0 = at once).
   void wait(double seconds);
-  void wake();                                  // from any thread
+  void wake();  // from any thread
 
   InputQueue& input() { return input_; }
   // Something happened since the last call: input, a new size, exposure, wake().

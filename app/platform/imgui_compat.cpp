@@ -107,7 +107,7 @@ ImVec2 font_texture_size() {
   const ImTextureData* texture = ImGui::GetIO().Fonts->TexData;
   return {static_cast<float>(texture->Width), static_cast<float>(texture->Height)};
 }
-void upload_fonts() {}  // textures of fonts are part of the draw data
+void upload_fonts() {}                   // textures of fonts are part of the draw data
 void set_font_scale(ImGuiIO&, float) {}  // glyphs are made for the size and density that they are drawn at
 void use_freetype(ImFontAtlas& atlas) { atlas.SetFontLoader(ImGuiFreeType::GetFontLoader()); }
 void build_atlas(ImFontAtlas&) {}

@@ -45,7 +45,7 @@ inline constexpr bool kFontsLoadGlyphsThemselves = IMGUI_VERSION_NUM >= 19200;
 
 // One font file for one size. Lengths in device pixels.
 struct FontSource {
-  const void* data = nullptr;       // the file, must stay in memory; not freed by ImGui
+  const void* data = nullptr;  // the file, must stay in memory; not freed by ImGui
   std::size_t size = 0;
   int face_index = 0;
   float em = 13, line = 16;

@@ -21,8 +21,8 @@ namespace qkv {
 namespace {
 
 constexpr float kFrameSeconds = 1.0f / 60;
-constexpr int kLeastFrames = 4;     // ImGui's sizes of one frame place the things of the next
-constexpr int kHoverFrames = 45;    // tooltips wait until the pointer has rested
+constexpr int kLeastFrames = 4;   // ImGui's sizes of one frame place the things of the next
+constexpr int kHoverFrames = 45;  // tooltips wait until the pointer has rested
 constexpr int kMostFrames = 300;
 constexpr std::size_t kSuggestions = 5;
 

@@ -11,15 +11,15 @@ namespace qkv {
 
 struct OffscreenOptions {
   Session session;
-  int width = 1440, height = 900;    // logical pixels
-  float scale = 1;                   // device pixels per logical pixel
+  int width = 1440, height = 900;  // logical pixels
+  float scale = 1;                 // device pixels per logical pixel
   ThemeName theme = ThemeName::kLight;
-  std::string hover;                 // name of a widget that the pointer rests on; empty = none
+  std::string hover;  // name of a widget that the pointer rests on; empty = none
 };
 
 struct OffscreenPicture {
-  PixelImage image;                  // straight RGBA, top row first, width·scale × height·scale
-  std::string layout_json;           // every named widget: {"width","height","scale","widgets":{name:[x,y,w,h]}}
+  PixelImage image;         // straight RGBA, top row first, width·scale × height·scale
+  std::string layout_json;  // every named widget: {"width","height","scale","widgets":{name:[x,y,w,h]}}
 };
 
 // Draws frames until nothing changes (results computed, glyphs loaded) and reads the picture back.

@@ -13,10 +13,33 @@ namespace qkv {
 
 // Menu entries, shortcuts and palette rows; their records are in commands.h.
 enum class CommandId {
-  kNew, kOpen, kSave, kSaveAs, kExport, kScreenshot, kQuit,
-  kUndo, kRedo, kCopy, kPaste, kSelectAll, kFill,
-  kTabHead, kTabHeads, kTabConcat, kTabProjection, kPreviousHead, kNextHead, kFit, kZoomIn, kZoomOut,
-  kThemeLight, kThemeDark, kPalette, kShortcuts, kAbout,
+  kNew,
+  kOpen,
+  kSave,
+  kSaveAs,
+  kExport,
+  kScreenshot,
+  kQuit,
+  kUndo,
+  kRedo,
+  kCopy,
+  kPaste,
+  kSelectAll,
+  kFill,
+  kTabHead,
+  kTabHeads,
+  kTabConcat,
+  kTabProjection,
+  kPreviousHead,
+  kNextHead,
+  kFit,
+  kZoomIn,
+  kZoomOut,
+  kThemeLight,
+  kThemeDark,
+  kPalette,
+  kShortcuts,
+  kAbout,
 };
 
 struct QueuedAction {

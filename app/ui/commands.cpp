@@ -47,16 +47,23 @@ std::span<const CommandInfo> commands() { return kCommands; }
 
 bool is_enabled(CommandId id, const CommandContext& context) {
   switch (id) {
-    case kUndo: return context.can_undo;
-    case kRedo: return context.can_redo;
+    case kUndo:
+      return context.can_undo;
+    case kRedo:
+      return context.can_redo;
     case kCopy:
-    case kSelectAll: return context.has_selection;
+    case kSelectAll:
+      return context.has_selection;
     case kPaste:
-    case kFill: return context.can_paste;
-    case kTabProjection: return context.has_projection;
+    case kFill:
+      return context.can_paste;
+    case kTabProjection:
+      return context.has_projection;
     case kPreviousHead:
-    case kNextHead: return context.many_heads;
-    default: return true;
+    case kNextHead:
+      return context.many_heads;
+    default:
+      return true;
   }
 }
 

@@ -16,7 +16,7 @@ struct CommandInfo {
   MenuId menu;
   std::string_view text;
   Chord chord = {};
-  bool line_before = false;   // a separator in the menu
+  bool line_before = false;  // a separator in the menu
 };
 std::span<const CommandInfo> commands();
 

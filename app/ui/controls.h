@@ -15,13 +15,13 @@ namespace qkv {
 
 // The field that is being typed into, shared by all number fields of a panel: at most one is open.
 struct NumberEntry {
-  std::string name;        // widget that is open; empty = none
+  std::string name;  // widget that is open; empty = none
   TextFieldState field;
-  double drag_value = 0;   // while scrubbing
+  double drag_value = 0;  // while scrubbing
   std::uint64_t gesture = 0;
 };
 
-void heading(Ui& ui, std::string_view text);     // small capitals; `text` is given in capitals
+void heading(Ui& ui, std::string_view text);  // small capitals; `text` is given in capitals
 void gap(float height);
 
 // A dim label at the left and what follows at the right; returns the box for it. `width` of the box.
@@ -32,7 +32,7 @@ Box labelled_row(Ui& ui, std::string_view label, float width, float height = 28)
 
 struct NumberRange {
   double low = 0, high = 1;
-  double step = 1;         // of scrubbing, per 8 pixels
+  double step = 1;  // of scrubbing, per 8 pixels
   bool whole = true;
 };
 // Click to type, drag to scrub. The new value when it changed; values are clamped to the range.

@@ -31,22 +31,22 @@ constexpr std::array<RoleInfo, static_cast<std::size_t>(FontRole::kCount)> kRole
 const RoleInfo& info_of(FontRole role) { return kRoles[static_cast<std::size_t>(role)]; }
 
 constexpr std::pair<char32_t, char32_t> kBaseBlocks[] = {
-    {0x20, 0x7e},   {0xa0, 0xac},   {0xae, 0xff},                                   // Latin-1, without soft hyphen
-    {0x386, 0x386}, {0x388, 0x38a}, {0x38c, 0x38c}, {0x38e, 0x3a1}, {0x3a3, 0x3ce}, // Greek
-    {0x2080, 0x2089},                                                               // subscript digits
+    {0x20, 0x7e},     {0xa0, 0xac},   {0xae, 0xff},                                    // Latin-1, without soft hyphen
+    {0x386, 0x386},   {0x388, 0x38a}, {0x38c, 0x38c}, {0x38e, 0x3a1}, {0x3a3, 0x3ce},  // Greek
+    {0x2080, 0x2089},                                                                  // subscript digits
 };
 
 // Latin Extended-A, for fonts that show user text: names of files are not announced before they are drawn.
 constexpr std::pair<char32_t, char32_t> kUserTextBlock{0x100, 0x17f};
 
 constexpr std::u32string_view kBaseSigns =
-    U"–—‘’‚“”„•…‹›′″€"        // punctuation
-    U"⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀᴼᴷⱽ"      // superscripts
-    U"ₐₑᵢⱼₖₘₙₒₚₓₕᵥₜ₊₋"        // subscripts
-    U"←↑→↓↔↕⇧⇥"               // arrows and keys
+    U"–—‘’‚“”„•…‹›′″€"          // punctuation
+    U"⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀᴼᴷⱽ"        // superscripts
+    U"ₐₑᵢⱼₖₘₙₒₚₓₕᵥₜ₊₋"          // subscripts
+    U"←↑→↓↔↕⇧⇥"                 // arrows and keys
     U"√∞≈≠≤≥−∑∏∈∉∂∇·×÷±ℝ∘⊙⊕⟨⟩"  // mathematics
-    U"⌘⌥✓✕▲▼◀▶●○■□"           // signs of the interface
-    U"\uFFFD";                // a character that no font has
+    U"⌘⌥✓✕▲▼◀▶●○■□"             // signs of the interface
+    U"\uFFFD";                  // a character that no font has
 
 // Sorted pairs of first and last character, ended by zero, as ImGui wants them.
 std::vector<ImWchar> to_ranges(const std::vector<char32_t>& sorted) {

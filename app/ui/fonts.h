@@ -44,8 +44,8 @@ class FontSet {
   void add_font(FontRole role, float scale);
   void set_advances(FontRole role, float scale);
 
-  std::unique_ptr<Files> files_;       // open while the atlas may need them
-  std::set<char32_t> glyphs_;          // beyond those that are always loaded
+  std::unique_ptr<Files> files_;              // open while the atlas may need them
+  std::set<char32_t> glyphs_;                 // beyond those that are always loaded
   std::vector<std::vector<ImWchar>> ranges_;  // glyphs a font takes from a file; the atlas points into them
   bool dirty_ = true;
   float built_scale_ = 0;

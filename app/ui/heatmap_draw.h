@@ -22,14 +22,14 @@ struct HeatmapDraw {
   const float* keep = nullptr;    // [rows, cols], 1 = visible; nullptr = all visible
   int rows = 0, cols = 0;         // as stored
   bool transposed = false;
-  ImVec2 min, max;                // the viewport on screen
+  ImVec2 min, max;                      // the viewport on screen
   double first_col = 0, first_row = 0;  // drawn cell coordinate at `min`, may be fractional
   double cell_w = 1, cell_h = 1;        // size of a drawn cell
   std::string colormap;
   ThemeName theme = ThemeName::kLight;
   ColorRange range;
-  float radius = 0;               // corner radius of the viewport
-  HeatmapSink* sink = nullptr;    // who draws it; nullptr without a display
+  float radius = 0;             // corner radius of the viewport
+  HeatmapSink* sink = nullptr;  // who draws it; nullptr without a display
 };
 
 // Draws heat maps while ImGui's draw lists are rendered.

@@ -19,7 +19,7 @@ class ImageStore {
 // Hands out distinct handles and keeps nothing: for frames without a display.
 class NullImageStore final : public ImageStore {
  public:
-  ImTextureID create(const PixelImage&) override { return reinterpret_cast<ImTextureID>(++last_); }
+  ImTextureID create(const PixelImage&) override { return (ImTextureID)(++last_); }
   void destroy(ImTextureID) override {}
 
  private:

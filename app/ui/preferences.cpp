@@ -14,7 +14,8 @@ constexpr std::size_t kMaxRecent = 8;
 template <class T>
 void read_number(const nlohmann::json& json, const char* key, T low, T high, T& out) {
   const auto found = json.find(key);
-  if (found != json.end() && found->is_number()) out = static_cast<T>(std::clamp(found->get<double>(), double(low), double(high)));
+  if (found != json.end() && found->is_number())
+    out = static_cast<T>(std::clamp(found->get<double>(), double(low), double(high)));
 }
 
 }  // namespace

@@ -23,10 +23,10 @@ struct TextEdit {
     return std::string_view(text).substr(selection_begin(), selection_end() - selection_begin());
   }
 
-  void set(std::string new_text);           // caret at the end
+  void set(std::string new_text);  // caret at the end
   void select_all();
   void place(std::size_t index, bool keep_anchor);
-  void insert(std::string_view inserted);   // replaces the selection; line breaks and tabs become spaces
+  void insert(std::string_view inserted);  // replaces the selection; line breaks and tabs become spaces
   void erase(int direction, bool word, const MoveCaret& move);
   void move_by(int direction, bool word, bool keep_anchor, const MoveCaret& move);
   void select_word(std::size_t index, const MoveCaret& move);

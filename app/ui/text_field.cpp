@@ -12,8 +12,8 @@ constexpr float kPadding = 10;
 constexpr double kBlinkSeconds = 0.53;
 
 struct Geometry {
-  ImVec2 min, max;      // of the text, inside the padding
-  float text_x = 0;     // where the text starts, scrolled
+  ImVec2 min, max;   // of the text, inside the padding
+  float text_x = 0;  // where the text starts, scrolled
   TextStyle style;
 };
 
@@ -22,9 +22,7 @@ void handle_mouse(Ui& ui, const std::string& name, TextFieldState& state, const 
   const ImGuiIO& io = ImGui::GetIO();
   const bool hovered = ImGui::IsItemHovered();
   if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_TextInput);
-  const auto index = [&] {
-    return ui.labels->shaper().index_at_x(state.edit.text, g.style, io.MousePos.x - g.text_x);
-  };
+  const auto index = [&] { return ui.labels->shaper().index_at_x(state.edit.text, g.style, io.MousePos.x - g.text_x); };
   if (hovered && ImGui::IsMouseClicked(0)) {
     result.activated = ui.focus != name;
     ui.focus = name;
@@ -97,7 +95,8 @@ void draw_contents(Ui& ui, TextFieldState& state, const Geometry& g, bool active
   if (active && edit.has_selection()) {
     const float a = g.text_x + static_cast<float>(shaper.caret_x(edit.text, g.style, edit.caret));
     const float b = g.text_x + static_cast<float>(shaper.caret_x(edit.text, g.style, edit.anchor));
-    list->AddRectFilled({std::min(a, b), top}, {std::max(a, b), bottom}, to_u32(with_alpha(ui.colors().accent, 0.25)), 2);
+    list->AddRectFilled({std::min(a, b), top}, {std::max(a, b), bottom}, to_u32(with_alpha(ui.colors().accent, 0.25)),
+                        2);
   }
   if (edit.text.empty() && !look.hint.empty())
     draw_label_in(ui, list, g.min, g.max, look.hint, look.text_size, ui.colors().faint, look.align);

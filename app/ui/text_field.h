@@ -10,16 +10,16 @@ namespace qkv {
 
 struct TextFieldState {
   TextEdit edit;
-  float scroll = 0;         // logical pixels hidden at the left
-  double blink_start = 0;   // Ui::time of the last movement of the caret
+  float scroll = 0;        // logical pixels hidden at the left
+  double blink_start = 0;  // Ui::time of the last movement of the caret
   bool dragging = false;
 };
 
 struct TextFieldLook {
-  std::string_view hint;            // shown dimmed while empty
+  std::string_view hint;  // shown dimmed while empty
   double text_size = 14;
   TextAlign align = TextAlign::kLeft;
-  bool frame = true;                // background and border
+  bool frame = true;  // background and border
 };
 
 struct TextFieldResult {

@@ -24,17 +24,17 @@ enum class TextAlign { kLeft, kCenter, kRight };
 // Lives as long as the App; refreshed at the start of each frame.
 struct Ui {
   ThemeName theme = ThemeName::kLight;
-  float scale = 1;                          // device pixels per logical pixel
-  double time = 0;                          // seconds since start
+  float scale = 1;  // device pixels per logical pixel
+  double time = 0;  // seconds since start
   FontSet* fonts = nullptr;
   LabelCache* labels = nullptr;
   WidgetRegistry* widgets = nullptr;
   HeatmapSink* sink = nullptr;
-  std::deque<HeatmapDraw> heatmaps;         // of this frame: draw lists point into it
-  std::string typed;                        // UTF-8 typed since the last frame; whoever has the focus takes it
-  std::string focus;                        // name of the text field that owns the keyboard; empty = none
-  bool focus_seen = false;                  // the owner was drawn in this frame
-  double next_frame_in = 1e9;               // seconds until something changes by itself (a caret, a toast)
+  std::deque<HeatmapDraw> heatmaps;  // of this frame: draw lists point into it
+  std::string typed;                 // UTF-8 typed since the last frame; whoever has the focus takes it
+  std::string focus;                 // name of the text field that owns the keyboard; empty = none
+  bool focus_seen = false;           // the owner was drawn in this frame
+  double next_frame_in = 1e9;        // seconds until something changes by itself (a caret, a toast)
 
   std::map<std::pair<std::string, ThemeName>, ColorTable> color_tables;
 

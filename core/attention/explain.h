@@ -10,7 +10,7 @@ namespace qkv {
 
 // One product of a sum: left · right.
 struct Term {
-  Index index = 0;      // position along the summed axis: k of d_k, key j, column of concat, row of W
+  Index index = 0;  // position along the summed axis: k of d_k, key j, column of concat, row of W
   double left = 0;
   double right = 0;
   double product() const { return left * right; }
@@ -40,18 +40,18 @@ struct HeadPart {
 struct Explanation {
   MatrixId id;
   Index row = 0, col = 0;
-  double value = 0;                 // float64
-  float stored = 0;                 // the float32 that the trace holds
+  double value = 0;  // float64
+  float stored = 0;  // the float32 that the trace holds
   std::vector<Term> terms;
-  std::vector<SoftmaxTerm> softmax; // Nk entries
-  std::vector<HeadPart> parts;      // H entries
+  std::vector<SoftmaxTerm> softmax;  // Nk entries
+  std::vector<HeadPart> parts;       // H entries
   std::optional<double> bias;
   double scores = 0, scale = 0;
   double maximum = 0, denominator = 0;
   MaskReason mask = MaskReason::kVisible;
   bool dead_row = false;
-  int head = 0;                     // of a concat cell
-  Index column = 0;                 // within that head
+  int head = 0;      // of a concat cell
+  Index column = 0;  // within that head
 };
 
 // nullopt where the trace has no such cell.

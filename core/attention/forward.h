@@ -15,11 +15,11 @@ namespace qkv {
 
 // One query head. Values are computed in float64 and rounded once to float32.
 struct HeadTrace {
-  Matrix scores;              // [Nq, Nk] raw QKᵀ
-  Matrix scaled;              // [Nq, Nk] after the scale, before masking
-  Matrix attn;                // [Nq, Nk] weights: rows sum to 1, hidden cells exactly 0, dead rows 0
-  Matrix out;                 // [Nq, d_v] attn·V; hidden V is never touched, not even NaN
-  std::vector<RowStats> rows; // Nq
+  Matrix scores;               // [Nq, Nk] raw QKᵀ
+  Matrix scaled;               // [Nq, Nk] after the scale, before masking
+  Matrix attn;                 // [Nq, Nk] weights: rows sum to 1, hidden cells exactly 0, dead rows 0
+  Matrix out;                  // [Nq, d_v] attn·V; hidden V is never touched, not even NaN
+  std::vector<RowStats> rows;  // Nq
 };
 
 // Every step of one computation. Immutable once made; shared between threads.
@@ -53,9 +53,9 @@ double estimated_flops(const Shapes& shapes);
 
 // What deserves a warning beside the numbers.
 struct TraceWarnings {
-  Index dead_rows = 0;        // query rows with no visible key (the mask is the same for every head)
-  Index nan_inputs = 0;       // NaN or Inf cells in the matrices that a person edits
-  Index nan_outputs = 0;      // NaN cells in out, or in heads_out where there is no W^O
+  Index dead_rows = 0;    // query rows with no visible key (the mask is the same for every head)
+  Index nan_inputs = 0;   // NaN or Inf cells in the matrices that a person edits
+  Index nan_outputs = 0;  // NaN cells in out, or in heads_out where there is no W^O
 };
 TraceWarnings find_warnings(const Trace& trace);
 

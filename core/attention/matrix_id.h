@@ -8,10 +8,25 @@
 namespace qkv {
 
 enum class MatrixKind {
-  kX, kWq, kWk, kWv, kBq, kBk, kBv,                    // projected source
-  kQ, kK, kV,                                          // per head
-  kScores, kScaled, kKeep, kAttn, kHeadsOut,           // per query head; kKeep is one for all of them
-  kConcat, kWo, kBo, kOut,                             // once
+  kX,
+  kWq,
+  kWk,
+  kWv,
+  kBq,
+  kBk,
+  kBv,  // projected source
+  kQ,
+  kK,
+  kV,  // per head
+  kScores,
+  kScaled,
+  kKeep,
+  kAttn,
+  kHeadsOut,  // per query head; kKeep is one for all of them
+  kConcat,
+  kWo,
+  kBo,
+  kOut,  // once
 };
 inline constexpr std::array kAllMatrixKinds = {
     MatrixKind::kX,      MatrixKind::kWq,     MatrixKind::kWk,   MatrixKind::kWv,   MatrixKind::kBq,

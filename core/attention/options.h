@@ -16,8 +16,8 @@ enum class CausalAlign {
 };
 
 struct AttentionOptions {
-  std::optional<float> scale = {};          // multiplies QKᵀ; absent = 1/√d_k
-  bool causal = false;                      // keep j ≤ i
+  std::optional<float> scale = {};  // multiplies QKᵀ; absent = 1/√d_k
+  bool causal = false;              // keep j ≤ i
   CausalAlign align = CausalAlign::kBottomRight;
   std::vector<std::uint8_t> key_valid = {};  // [Nk], 0 = hidden from every query; empty = all valid
 

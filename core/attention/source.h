@@ -43,11 +43,11 @@ struct Problem {
 };
 
 struct Shapes {
-  Index nq = 0, nk = 0;            // queries, keys
-  int heads = 0, kv_heads = 0;     // H, H_kv
-  Index d_k = 0, d_v = 0;          // per head
-  Index d_model = 0;               // columns of X, 0 for a direct source
-  Index d_out = 0;                 // columns of W^O, 0 without one
+  Index nq = 0, nk = 0;         // queries, keys
+  int heads = 0, kv_heads = 0;  // H, H_kv
+  Index d_k = 0, d_v = 0;       // per head
+  Index d_model = 0;            // columns of X, 0 for a direct source
+  Index d_out = 0;              // columns of W^O, 0 without one
   bool operator==(const Shapes&) const = default;
 };
 

@@ -14,8 +14,8 @@ bool is_valid_utf8(std::string_view text);
 // The same text with each invalid byte replaced by U+FFFD.
 std::string sanitize_utf8(std::string_view text);
 
-bool is_white_space(char32_t code_point);       // Unicode White_Space
-bool is_cjk(char32_t code_point);               // Han, kana, Hangul syllables, bopomofo
-bool joins_previous(char32_t code_point);       // combining marks, variation selectors, ZWJ, skin tones
+bool is_white_space(char32_t code_point);  // Unicode White_Space
+bool is_cjk(char32_t code_point);          // Han, kana, Hangul syllables, bopomofo
+bool joins_previous(char32_t code_point);  // combining marks, variation selectors, ZWJ, skin tones
 
 }  // namespace qkv

@@ -29,10 +29,10 @@ struct Palette {
   Color stage, panel, line;
   Color text, dim, faint;
   Color accent, accent_soft;
-  Color field;                       // inputs, chips
-  Color good, warning, bad;          // status words
-  Color masked, masked_line;         // hidden cells: fill and hatch
-  Color nan_cell, nan_ink;           // NaN cells
+  Color field;                // inputs, chips
+  Color good, warning, bad;   // status words
+  Color masked, masked_line;  // hidden cells: fill and hatch
+  Color nan_cell, nan_ink;    // NaN cells
   Color signed_low, signed_zero, signed_high;
 };
 const Palette& palette(ThemeName theme);

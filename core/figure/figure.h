@@ -18,22 +18,22 @@ struct FigureSpec {
   MatrixId matrix = {MatrixKind::kAttn, 0};  // for kMatrix; `matrix.head` is the head of kHead too
   int cell_px = 32;                          // 1 … 256
   ThemeName theme = ThemeName::kLight;
-  ViewSettings look;                         // colour maps, ranges, decimals
-  bool transparent = false;                  // no background
+  ViewSettings look;         // colour maps, ranges, decimals
+  bool transparent = false;  // no background
 };
 
 // One heat map in a figure. Lengths in pixels, (x, y) the upper left corner of cell (0, 0).
 struct FigureMatrix {
   MatrixId id;
-  const Matrix* values = nullptr;   // of the trace; transposed on paper where `transposed`
-  const Matrix* keep = nullptr;     // where masking shows
+  const Matrix* values = nullptr;  // of the trace; transposed on paper where `transposed`
+  const Matrix* keep = nullptr;    // where masking shows
   bool transposed = false;
   double x = 0, y = 0, cell_w = 0, cell_h = 0;
   std::string colormap;
   ColorRange range;
-  bool numbers = false;             // written in the cells
-  double number_size = 0;           // pixels; of NaN and ∞ too, which are written where they fit
-  bool integers = false;            // all finite values are whole: written without decimals
+  bool numbers = false;    // written in the cells
+  double number_size = 0;  // pixels; of NaN and ∞ too, which are written where they fit
+  bool integers = false;   // all finite values are whole: written without decimals
   Index rows() const { return transposed ? values->cols() : values->rows(); }
   Index cols() const { return transposed ? values->rows() : values->cols(); }
   float value(Index row, Index col) const { return transposed ? (*values)(col, row) : (*values)(row, col); }
@@ -43,17 +43,17 @@ struct FigureMatrix {
 struct FigureText {
   std::string text;
   TextStyle style;
-  double x = 0, y = 0;              // upper left corner
-  double angle = 0;                 // radians
+  double x = 0, y = 0;  // upper left corner
+  double angle = 0;     // radians
 };
 
-struct FigureBar {                  // a colour bar
+struct FigureBar {  // a colour bar
   double x = 0, y = 0, width = 0, height = 0;
   std::string colormap;
   ColorRange range;
 };
 
-struct FigureRect {                 // filled, `radius` rounded corners
+struct FigureRect {  // filled, `radius` rounded corners
   double x = 0, y = 0, width = 0, height = 0, radius = 0;
   Color color;
 };

@@ -15,10 +15,10 @@
 namespace qkv {
 
 struct TextStyle {
-  double size = 13;              // pixels
-  bool bold = false;             // semibold
+  double size = 13;   // pixels
+  bool bold = false;  // semibold
   Color color = {31, 35, 40, 255};
-  double max_width = 0;          // pixels; longer text ends in "…"; 0 = no limit
+  double max_width = 0;  // pixels; longer text ends in "…"; 0 = no limit
   bool operator==(const TextStyle&) const = default;
 };
 

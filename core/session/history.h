@@ -43,7 +43,7 @@ class History {
 
  private:
   struct Step {
-    Session session;       // before the action for undo_, after it for redo_
+    Session session;  // before the action for undo_, after it for redo_
     std::string label;
     std::uint64_t gesture = 0;
     std::uint64_t state = 0;  // identity of `session` for is_modified()

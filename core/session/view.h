@@ -23,16 +23,17 @@ struct RangeSpec {
 
 struct ViewSettings {
   Tab tab = Tab::kHead;
-  int head = 0;                                            // the head that One head shows
-  std::string weights_map = "viridis";                     // names of core/figure/colormap.h
+  int head = 0;                         // the head that One head shows
+  std::string weights_map = "viridis";  // names of core/figure/colormap.h
   std::string signed_map = "blue-orange";
-  RangeSpec weights_range = {RangeMode::kUnit, 0, 1};      // attn
-  RangeSpec signed_range = {RangeMode::kSymmetric, -1, 1}; // every other matrix
-  int decimals = 3;                                        // digits in cells, 0 … 6
+  RangeSpec weights_range = {RangeMode::kUnit, 0, 1};       // attn
+  RangeSpec signed_range = {RangeMode::kSymmetric, -1, 1};  // every other matrix
+  int decimals = 3;                                         // digits in cells, 0 … 6
   bool operator==(const ViewSettings&) const = default;
 };
 
-// "head", "heads", "concat", "projection" and back; "unit", "auto", "symmetric", "custom" and back are in session_file.cpp.
+// "head", "heads", "concat", "projection" and back; "unit", "auto", "symmetric", "custom" and back are in
+// session_file.cpp.
 const char* tab_name(Tab tab);
 
 }  // namespace qkv

@@ -16,10 +16,10 @@ namespace qkv {
 struct NpyHeader {
   std::string descr;
   bool fortran_order = false;
-  std::vector<std::uint64_t> shape;   // empty = one number
-  std::size_t data_offset = 0;        // from the start of the array's bytes
-  std::uint64_t count = 1;            // product of shape, checked against overflow
-  std::uint64_t item_bytes = 0;       // 0 for a descr that is not a plain number
+  std::vector<std::uint64_t> shape;  // empty = one number
+  std::size_t data_offset = 0;       // from the start of the array's bytes
+  std::uint64_t count = 1;           // product of shape, checked against overflow
+  std::uint64_t item_bytes = 0;      // 0 for a descr that is not a plain number
 };
 
 // An array in memory, C order. float64 input keeps its precision in `values64`.

@@ -12,7 +12,7 @@
 namespace qkv {
 
 struct ArrayInfo {
-  std::string name;         // without ".npy"
+  std::string name;  // without ".npy"
   NpyHeader header;
   std::uint64_t bytes = 0;  // of the whole array, uncompressed
   std::string problem;      // why it cannot be read ("dtype <i4 is not read yet"), empty if it can
@@ -33,7 +33,7 @@ class NpzFile {
 
  private:
   Result<Bytes> entry_bytes(std::string_view name) const;
-  Bytes bytes_;              // the file
+  Bytes bytes_;  // the file
   bool is_zip_ = false;
   std::vector<ArrayInfo> arrays_;
 };

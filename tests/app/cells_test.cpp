@@ -9,8 +9,8 @@ TEST_CASE("the worked example shows its numbers") {
   Harness h;
   CHECK(h.trace(MatrixKind::kScores)(1, 0) == 5.0f);
   CHECK(h.trace(MatrixKind::kAttn)(1, 0) == doctest::Approx(0.6134).epsilon(1e-4));
-  for (const char* name : {"matrix/q/1", "matrix/k/1", "matrix/v/1", "matrix/scores/1", "matrix/scaled/1", "matrix/attn/1",
-                           "matrix/heads_out/1"})
+  for (const char* name : {"matrix/q/1", "matrix/k/1", "matrix/v/1", "matrix/scores/1", "matrix/scaled/1",
+                           "matrix/attn/1", "matrix/heads_out/1"})
     CHECK(h.has(name));
 }
 

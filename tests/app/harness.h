@@ -19,17 +19,17 @@ class Harness {
   ~Harness();
 
   App& app() { return *app_; }
-  void frames(int count = 1);              // lets the program settle
+  void frames(int count = 1);  // lets the program settle
 
   bool has(const std::string& widget);
   ImVec2 center(const std::string& widget);  // fails the test where there is no such widget
-  void point(const std::string& widget);   // pointer on it, one frame
+  void point(const std::string& widget);     // pointer on it, one frame
   void point_at(ImVec2 position);
   void click(const std::string& widget, int button = 0);
   void double_click(const std::string& widget);
   void drag(const std::string& from, ImVec2 by, int steps = 8);
   void key(Key key, bool ctrl = false, bool shift = false);
-  void type(std::string_view text);        // as typed characters, one frame each
+  void type(std::string_view text);  // as typed characters, one frame each
   void wheel(float amount);
 
   const Matrix& trace(MatrixKind kind, int head = 0);

@@ -190,7 +190,8 @@ TEST_CASE("every example opens and every tab draws, in small and large windows")
           if (name.rfind("matrix/", 0) != 0) continue;
           CHECK_MESSAGE(rect.min.x < rect.max.x, name);
           // One head scrolls sideways in a narrow window, so that small sessions keep their numbers.
-          if (width >= 1280 || std::string_view(tab) != "tab/head") CHECK_MESSAGE(rect.max.x <= static_cast<float>(width), name);
+          if (width >= 1280 || std::string_view(tab) != "tab/head")
+            CHECK_MESSAGE(rect.max.x <= static_cast<float>(width), name);
         }
       }
     }

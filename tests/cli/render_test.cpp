@@ -104,7 +104,7 @@ TEST_CASE("one matrix: each cell has the colour of its value in the table") {
     for (const ThemeName theme : {ThemeName::kLight, ThemeName::kDark}) {
       const std::string theme_text = theme == ThemeName::kLight ? "light" : "dark";
       for (const std::string matrix : {"attn", "scores"}) {
-        const Picture picture = render({file, "--matrix", matrix, "--head", "2", "--cell-px", "8", "--colormap", map,
+        const Picture picture = render({file, "--matrix", matrix, "--head", "1", "--cell-px", "8", "--colormap", map,
                                         "--theme", theme_text, "--range", "auto"});
         REQUIRE(picture.layout["matrices"].size() == 1);
         const Json& only = picture.layout["matrices"][0];
@@ -119,7 +119,7 @@ TEST_CASE("one matrix: each cell has the colour of its value in the table") {
 
 TEST_CASE("views of a head and of all heads: each cell has the colour of its value") {
   const std::string file = kData + "sdpa/plain.npz";
-  const Picture head = render({file, "--head", "2", "--cell-px", "8"});
+  const Picture head = render({file, "--head", "1", "--cell-px", "8"});
   CHECK(check_known_matrices(head, file, ThemeName::kLight) >= 5);
   const Picture heads = render({file, "--view", "heads", "--cell-px", "9", "--theme", "dark"});
   CHECK(check_known_matrices(heads, file, ThemeName::kDark) == 2);

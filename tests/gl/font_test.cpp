@@ -29,7 +29,8 @@ TEST_CASE("every base character is in every font") {
   const auto start = std::chrono::steady_clock::now();
   fonts.build(1);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  MESSAGE("font atlas: ", took.count(), " ms, ", ImGui::GetIO().Fonts->TexWidth, " x ", ImGui::GetIO().Fonts->TexHeight);
+  MESSAGE("font atlas: ", took.count(), " ms, ", ImGui::GetIO().Fonts->TexWidth, " x ",
+          ImGui::GetIO().Fonts->TexHeight);
   CHECK_FALSE(fonts.needs_build(1));
   for (int role = 0; role < kRoles; ++role) {
     ImFont* font = fonts.get(static_cast<FontRole>(role));

@@ -168,7 +168,8 @@ TEST_CASE("shapes are not moved by snapping, glyph rectangles by at most half a 
   list.AddRectFilled({3.3f, 4.4f}, {50.7f, 60.1f}, IM_COL32_WHITE);
   list.AddLine({1.1f, 2.2f}, {30.3f, 40.4f}, IM_COL32_WHITE, 2);
   const int shapes = list.VtxBuffer.Size;
-  list.AddText(fonts.get(FontRole::kText13), FontSet::size(FontRole::kText13), {5, 7}, IM_COL32_WHITE, "Attention 0.6134");
+  list.AddText(fonts.get(FontRole::kText13), FontSet::size(FontRole::kText13), {5, 7}, IM_COL32_WHITE,
+               "Attention 0.6134");
   ImGui::Render();
   const std::vector<ImDrawVert> before(list.VtxBuffer.begin(), list.VtxBuffer.end());
   snap_to_pixels(*ImGui::GetDrawData(), [](const ImDrawCmd&) { return compat::font_texture_size(); });

@@ -151,8 +151,8 @@ TEST_CASE("one NaN among cells smaller than a pixel shows, a masked one pales") 
   CHECK(pixel(image, 0, 0) == full);
   const Palette& colors = palette(ThemeName::kLight);
   const Color half = pixel(image, 4, 4);
-  CHECK(std::min(difference(half, mix(full, colors.masked, 0.5)), difference(half, mix(full, colors.masked_line, 0.5))) <
-        32);
+  CHECK(std::min(difference(half, mix(full, colors.masked, 0.5)),
+                 difference(half, mix(full, colors.masked_line, 0.5))) < 32);
   CHECK(half != full);
 }
 
@@ -166,7 +166,8 @@ TEST_CASE("rounded corners let the background through") {
   const PixelImage image = draw(*canvas, renderer.value(), scene);
   const Color cell = expected_color(scene.draw, 1);
   for (const auto& [x, y] : {std::pair{10, 10}, {49, 10}, {10, 49}, {49, 49}}) CHECK(pixel(image, x, y) == kBackground);
-  for (const auto& [x, y] : {std::pair{30, 10}, {10, 30}, {49, 30}, {30, 49}, {30, 30}}) CHECK(pixel(image, x, y) == cell);
+  for (const auto& [x, y] : {std::pair{30, 10}, {10, 30}, {49, 30}, {30, 49}, {30, 30}})
+    CHECK(pixel(image, x, y) == cell);
 }
 
 }  // namespace qkv::test

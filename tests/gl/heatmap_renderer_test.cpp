@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <cfloat>
+#include <cmath>
 
 #include "tests/gl/support.h"
 
@@ -164,8 +164,7 @@ TEST_CASE("scale 2 doubles every pixel") {
   int wrong = 0;
   for (int y = 0; y < 120; ++y)
     for (int x = 0; x < 120; ++x)
-      for (int i = 0; i < 4; ++i)
-        wrong += pixel(once, x, y) == pixel(twice, 2 * x + i % 2, 2 * y + i / 2) ? 0 : 1;
+      for (int i = 0; i < 4; ++i) wrong += pixel(once, x, y) == pixel(twice, 2 * x + i % 2, 2 * y + i / 2) ? 0 : 1;
   CHECK(wrong == 0);
 }
 

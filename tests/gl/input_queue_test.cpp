@@ -165,7 +165,7 @@ TEST_CASE("only keys and buttons that are down hold") {
   frames.run();
   CHECK(frames.queue.holding());
   frames.queue.button(1, false);
-  frames.queue.button(77, true);   // unknown ones are left alone
+  frames.queue.button(77, true);  // unknown ones are left alone
   frames.queue.key(Key{-1}, true);
   frames.run();
   CHECK_FALSE(frames.queue.holding());

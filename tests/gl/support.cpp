@@ -16,8 +16,8 @@ namespace qkv::test {
 void Canvas::clear(Color color) const {
   glDisable(GL_SCISSOR_TEST);
   glViewport(0, 0, framebuffer.width, framebuffer.height);
-  glClearColor(static_cast<float>(color.r) / 255, static_cast<float>(color.g) / 255,
-               static_cast<float>(color.b) / 255, 1);
+  glClearColor(static_cast<float>(color.r) / 255, static_cast<float>(color.g) / 255, static_cast<float>(color.b) / 255,
+               1);
   glClear(GL_COLOR_BUFFER_BIT);
 }
 
@@ -43,17 +43,15 @@ Color pixel(const PixelImage& image, int x, int y) {
   REQUIRE(y >= 0);
   REQUIRE(x < image.width);
   REQUIRE(y < image.height);
-  const std::uint8_t* p = &image.rgba[(static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width) +
-                                       static_cast<std::size_t>(x)) * 4];
+  const std::uint8_t* p =
+      &image.rgba[(static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width) + static_cast<std::size_t>(x)) *
+                  4];
   return {p[0], p[1], p[2], p[3]};
 }
 
-int difference(Color a, Color b) {
-  return std::max({std::abs(a.r - b.r), std::abs(a.g - b.g), std::abs(a.b - b.b)});
-}
+int difference(Color a, Color b) { return std::max({std::abs(a.r - b.r), std::abs(a.g - b.g), std::abs(a.b - b.b)}); }
 
-Scene::Scene(int rows_, int cols_, std::vector<float> values_)
-    : rows(rows_), cols(cols_), values(std::move(values_)) {
+Scene::Scene(int rows_, int cols_, std::vector<float> values_) : rows(rows_), cols(cols_), values(std::move(values_)) {
   draw.key = 1;
   draw.version = 1;
   draw.rows = rows;
@@ -80,7 +78,8 @@ Scene& Scene::hide(std::vector<float> keep_) {
 }
 
 PixelImage draw(const Canvas& canvas, HeatmapRenderer& renderer, const Scene& scene, float scale) {
-  const ImVec4 everything{0, 0, static_cast<float>(canvas.framebuffer.width), static_cast<float>(canvas.framebuffer.height)};
+  const ImVec4 everything{0, 0, static_cast<float>(canvas.framebuffer.width),
+                          static_cast<float>(canvas.framebuffer.height)};
   return draw(canvas, renderer, scene, scale, everything);
 }
 

@@ -105,16 +105,19 @@ TEST_CASE("handles free their object once") {
 
 TEST_CASE("a shader that does not compile or link is an error with the log") {
   QKV_OPEN_CANVAS(canvas, 4, 4);
-  const Result<Program> wrong = Program::link("void main() { gl_Position = vec4(0.0); }", "void main() { nonsense; }", "");
+  const Result<Program> wrong =
+      Program::link("void main() { gl_Position = vec4(0.0); }", "void main() { nonsense; }", "");
   REQUIRE_FALSE(wrong.ok());
   CHECK(wrong.error().code == ErrorCode::kNoDisplay);
   CHECK(wrong.error().message.find("fragment shader") != std::string::npos);
   CHECK(wrong.error().message.find("nonsense") != std::string::npos);
-  const Result<Program> apart = Program::link("out float place; void main() { place = 1.0; gl_Position = vec4(0.0); }",
-                                              "in vec2 place; out vec4 c; void main() { c = vec4(place, 0.0, 1.0); }", "");
+  const Result<Program> apart =
+      Program::link("out float place; void main() { place = 1.0; gl_Position = vec4(0.0); }",
+                    "in vec2 place; out vec4 c; void main() { c = vec4(place, 0.0, 1.0); }", "");
   CHECK_FALSE(apart.ok());
-  const Result<Program> right = Program::link("void main() { gl_Position = vec4(0.0); }",
-                                              "out vec4 c; void main() { c = vec4(float(FIVE)); }", "const int FIVE = 5;\n");
+  const Result<Program> right =
+      Program::link("void main() { gl_Position = vec4(0.0); }", "out vec4 c; void main() { c = vec4(float(FIVE)); }",
+                    "const int FIVE = 5;\n");
   CHECK(right.ok());
   CHECK(take_gl_errors() == "");
 }

@@ -79,7 +79,8 @@ TEST_CASE("a cell is typed over: the picture follows, undo takes it back") {
 
   window.key("ctrl+z");
   const PixelImage undone = window.settled();
-  CHECK(cell_color(undone, places, "matrix/scores/1/cell/0,0") == cell_color(before, places, "matrix/scores/1/cell/0,0"));
+  CHECK(cell_color(undone, places, "matrix/scores/1/cell/0,0") ==
+        cell_color(before, places, "matrix/scores/1/cell/0,0"));
   CHECK_FALSE(window.title().starts_with("• "));
   window.key("ctrl+q");
   CHECK(window.wait().exit_code == 0);
