@@ -76,7 +76,7 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   const float bias = trace.find({MatrixKind::kBo, 0}) != nullptr ? 44.0f : 0.0f;
   const float stage_w = max.x - min.x, stage_h = max.y - min.y;
   const float fixed_w = 2 * kMargin + labels + (has_wo ? kGap + 16 : 0);
-  const float fixed_h = kTitleRoom * 2 + kBandRoom + kGap + 64 + kMargin + bias;
+  const float fixed_h = kTitleRoom * 2 + kBandRoom + kGap + (has_wo ? 64.0f : 150.0f) + kMargin + bias;
   const std::array across = {wide, std::max<Index>(s.d_out, 1)};
   const std::array down = {has_wo ? wide : Index{1}, s.nq};
   AxisFit w = fit_axes(std::span(across).first(has_wo ? 2 : 1), stage_w - fixed_w);
@@ -117,7 +117,7 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   const float below = concat.min.y + concat.size.y + 38;
   draw_color_bars(ui, in, state, {x0, below}, {ScaleGroup::kConcat});
   if (has_wo) draw_color_bars(ui, in, state, {x0 + 176, below}, {ScaleGroup::kWo, ScaleGroup::kOut});
-  if (!has_wo) draw_without_wo(ui, {x0 + 240, below - 22}, 360, queue);
+  if (!has_wo) draw_without_wo(ui, {x0, below + 46}, std::min(360.0f, max.x - x0 - 16), queue);
 }
 
 void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, ImVec2 max, ActionQueue& queue) {
@@ -158,8 +158,8 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
   };
   const Part parts[] = {
       {MatrixKind::kWq, MatrixKind::kBq, MatrixKind::kQ, head, s.d_k, Axis::kDk, "W^Q", "b^Q", "Q = X W^Q"},
-      {MatrixKind::kWk, MatrixKind::kBk, MatrixKind::kK, kv, s.d_k, Axis::kDk, "Wᴷ", "bᴷ", "K = X Wᴷ"},
-      {MatrixKind::kWv, MatrixKind::kBv, MatrixKind::kV, kv, s.d_v, Axis::kDv, "Wⱽ", "bⱽ", "V = X Wⱽ"}};
+      {MatrixKind::kWk, MatrixKind::kBk, MatrixKind::kK, kv, s.d_k, Axis::kDk, "W^K", "b^K", "K = X W^K"},
+      {MatrixKind::kWv, MatrixKind::kBv, MatrixKind::kV, kv, s.d_v, Axis::kDv, "W^V", "b^V", "V = X W^V"}};
   float left = x.min.x + x.size.x + kGap;
   for (const Part& part : parts) {
     const float width = w.length(part.size);
@@ -175,8 +175,8 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
       b.part = {0, first, 1, part.size};
       draw_matrix(ui, in, state, b, queue);
     }
-    MatrixPlace product =
-        place_at({part.product, part.head}, Axis::kQueries, part.axis, {left, y1}, {width, rows_h}, part.title, "");
+    MatrixPlace product = place_at({part.product, part.head}, Axis::kQueries, part.axis, {left, y1}, {width, rows_h},
+                                   std::string(part.title) + (trace.find({part.bias, 0}) != nullptr ? " + b" : ""), "");
     draw_matrix(ui, in, state, product, queue);
     left += width + kGap;
   }

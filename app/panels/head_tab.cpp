@@ -121,10 +121,11 @@ FixedRoom fixed_room(const HeadLayoutInput& in) {
 }  // namespace
 
 float readable_width(const HeadLayoutInput& in) {
-  constexpr float kReadableCell = 38, kMostCells = 700;
+  constexpr float kLeastCell = 27, kReadableCell = 38, kMostCells = 700;
   const FixedRoom fixed = fixed_room(in);
   const auto columns = static_cast<float>(in.shapes.d_k + in.shapes.d_v + in.shapes.nk * fixed.products);
-  return columns * kReadableCell <= kMostCells ? fixed.width + columns * kReadableCell : 0;
+  const bool fits = in.max.x - in.min.x >= fixed.width + columns * kLeastCell;
+  return !fits && columns * kReadableCell <= kMostCells ? fixed.width + columns * kReadableCell : 0;
 }
 
 HeadLayout layout_head(const HeadLayoutInput& in) {
