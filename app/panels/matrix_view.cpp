@@ -267,6 +267,21 @@ void name_cells(Ui& ui, const Canvas& canvas, const std::string& name) {
 
 }  // namespace
 
+MatrixPlace place_at(MatrixId id, Axis rows, Axis cols, ImVec2 min, ImVec2 size, std::string title,
+                     std::string subtitle) {
+  MatrixPlace place;
+  place.id = id;
+  place.rows = rows;
+  place.cols = cols;
+  place.min = {std::floor(min.x), std::floor(min.y)};
+  place.size = {std::max(1.0f, std::floor(size.x)), std::max(1.0f, std::floor(size.y))};
+  place.title = std::move(title);
+  place.subtitle = std::move(subtitle);
+  return place;
+}
+
+std::string shape_words(Index rows, Index cols) { return std::to_string(rows) + " × " + std::to_string(cols); }
+
 std::string matrix_name(MatrixId id) {
   return "matrix/" + std::string(file_key(id.kind)) + "/" + std::to_string(id.head + 1);
 }
