@@ -126,6 +126,8 @@ CommandContext App::Impl::context() const {
 
 void App::Impl::begin_ui() {
   redraw = false;
+  drawn = computed;
+  drawn_problem = history.current().problem;
   ui.theme = preferences.theme;
   if (styled != ui.theme) {
     apply_style(ui.theme);
