@@ -102,10 +102,7 @@ std::string App::window_title() const {
 
 bool App::screenshot_wanted() const { return impl_->frames_to_screenshot == 0; }
 
-void App::wait_for_results() {
-  impl_->engine.wait();
-  impl_->take_results();
-}
+void App::wait_for_results() { impl_->wait_for_newest(); }
 
 Preferences& App::preferences() { return impl_->preferences; }
 const WidgetRegistry& App::widgets() const { return impl_->widgets; }
@@ -118,7 +115,7 @@ CommandContext App::Impl::context() const {
   c.can_undo = history.can_undo();
   c.can_redo = history.can_redo();
   c.has_selection = stage.selection.has_value();
-  c.can_paste = stage.selection && is_editable(input(), stage.selection->id);
+  c.can_paste = stage.selection && stage.selection_drawn && is_editable(input(), stage.selection->id);
   c.has_projection = computed->trace.shapes.d_model > 0;
   c.many_heads = computed->trace.shapes.heads > 1;
   return c;
@@ -137,11 +134,13 @@ void App::Impl::begin_ui() {
   ui.next_frame_in = 1e9;
   ui.focus_seen = false;
   ui.escape_taken = false;
+  ui.was_typing = !ui.focus.empty();
   ui.heatmaps.clear();
   widgets.begin_frame();
   labels.begin_frame(ui.scale);
   stage.last_hover = stage.hover;
   stage.hover.reset();
+  stage.selection_drawn = std::exchange(stage.draws_selection, false);
 }
 
 void App::Impl::draw_root() {
@@ -166,7 +165,8 @@ void App::Impl::draw_root() {
   draw_panels({0, kTopBarHeight}, {size.x, size.y - kStatusHeight});
   double zoom = 1;
   for (const auto& [axis, view] : stage.axes) zoom = std::max(zoom, view.zoom);
-  draw_status_bar(ui, input(), {engine.busy(), zoom}, {0, size.y - kStatusHeight}, {size.x, size.y});
+  if (engine.busy()) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
+  draw_status_bar(ui, input(), {engine.busy(), zoom, failure ? failure->message : std::string()}, {0, size.y - kStatusHeight}, {size.x, size.y});
   ImGui::End();
   ImGui::PopFont();
 }
@@ -280,10 +280,14 @@ void App::Impl::apply_queue() {
 void App::Impl::take_results() {
   if (auto result = engine.take_result()) {
     computed = std::move(result);
+    failure.reset();
     ++version;
     redraw = true;
   }
-  if (const auto error = engine.take_error()) say(error->message, 7);
+  if (auto error = engine.take_error()) {
+    say(error->message, 7);
+    failure = std::move(error);
+  }
 }
 
 void App::Impl::say(std::string text, double seconds) {

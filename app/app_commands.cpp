@@ -152,7 +152,7 @@ void App::Impl::replace_session(Session session, fs::path from) {
   ++version;
   engine.request(history.current());
   // Panels need a trace to draw; the first of a large session is waited for.
-  if (computed == nullptr || check_session(computed->session).ok() == false) engine.wait();
+  if (computed == nullptr) engine.wait();
   take_results();
 }
 
@@ -219,6 +219,7 @@ void App::Impl::export_picture(const ExportRequest& request) {
   FigureSpec spec = request.spec;
   spec.look = history.current().view;
   const auto write = [this, spec, to = request.path] {
+    wait_for_newest();  // the picture is of what was edited, not of the last result
     const Result<Figure> figure = layout_figure(computed->session, computed->trace, spec, labels.shaper());
     const Result<Bytes> png = figure ? figure_png(figure.value(), labels.shaper()) : Result<Bytes>(figure.error());
     const Status done = png ? write_file_atomically(to, png.value()) : Status(png.error());
@@ -234,6 +235,11 @@ void App::Impl::export_picture(const ExportRequest& request) {
   dialogs.exporting.open = false;
   with_overwrite_asked(request.path, write);
   redraw = true;
+}
+
+void App::Impl::wait_for_newest() {
+  engine.wait();
+  take_results();
 }
 
 void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {

@@ -50,6 +50,7 @@ struct App::Impl {
   std::filesystem::path path;                // where Save writes
   std::shared_ptr<const Computed> computed;  // never null after open()
   // What the frame that is being rendered points into: its heat maps are read after edits have replaced both.
+  std::optional<Error> failure;               // why the newest edit has no result
   std::shared_ptr<const Computed> drawn;
   Problem drawn_problem;
   std::uint64_t version = 1;
@@ -90,6 +91,7 @@ struct App::Impl {
   void with_overwrite_asked(const std::filesystem::path& to, std::function<void()> then);
   void export_picture(const ExportRequest& request);
   void file_chosen(FilePurpose purpose, const std::filesystem::path& chosen);
+  void wait_for_newest();
   std::filesystem::path export_folder() const;
   void remember(const std::filesystem::path& file);
 };

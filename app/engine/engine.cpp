@@ -95,6 +95,8 @@ void Engine::request(const Session& session) {
 
 std::shared_ptr<const Computed> Engine::take_result() {
   const std::scoped_lock lock(impl_->mutex);
+  if (impl_->running && impl_->waiting && std::chrono::steady_clock::now() - impl_->started > kPatience)
+    impl_->stop = true;
   if (!impl_->finished || !impl_->finished->ok()) return nullptr;
   auto result = std::move(*impl_->finished).value();
   impl_->finished.reset();

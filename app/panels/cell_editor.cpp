@@ -26,6 +26,7 @@ void choose(StageState& state, const CellRef& cell, bool transposed, bool extend
 void open_edit(Ui& ui, const StageInput& in, StageState& state, std::string text, bool select, ActionQueue& queue) {
   const CellRef cell = state.selection->cell();
   state.edit.open = true;
+  state.edit.applied = false;
   state.edit.before = (*shown_matrix(in, cell.id))(cell.row, cell.col);
   state.edit.gesture = queue.new_gesture();
   state.edit.field = {};
@@ -34,10 +35,12 @@ void open_edit(Ui& ui, const StageInput& in, StageState& state, std::string text
   focus_text_field(ui, kCellField, state.edit.field);
 }
 
-void apply_typed(const StageState& state, ActionQueue& queue) {
+void apply_typed(StageState& state, ActionQueue& queue) {
   const CellRef cell = state.selection->cell();
-  if (const auto value = parse_float(state.edit.field.edit.text))
-    queue.push(SetCell{cell.id, cell.row, cell.col, *value}, state.edit.gesture);
+  const auto value = parse_float(state.edit.field.edit.text);
+  if (!value) return;
+  queue.push(SetCell{cell.id, cell.row, cell.col, *value}, state.edit.gesture);
+  state.edit.applied = true;
 }
 
 // `down` and `right` as drawn.
@@ -106,6 +109,7 @@ Matrix drawn_block(const StageInput& in, const Selection& selection) {
 void handle_cell_mouse(Ui& ui, const StageInput& in, StageState& state, MatrixId id, bool transposed,
                        const std::optional<CellRef>& under, ActionQueue& queue) {
   const ImGuiIO& io = ImGui::GetIO();
+  if (state.edit.open && ImGui::IsMouseHoveringRect(state.edit.min, state.edit.max, false)) return;
   const bool editable = is_editable(in, id);
   const bool hovered = ImGui::IsItemHovered();
   if (hovered && editable && !io.KeyShift) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
@@ -143,6 +147,7 @@ void handle_cell_keys(Ui& ui, const StageInput& in, StageState& state, ActionQue
     return;
   }
   if (!ui.keyboard_is_free() || io.KeyCtrl || io.KeyAlt) return;
+  if (ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) return;
   const bool editable = is_editable(in, selection.id);
   const std::pair<Key, std::pair<Index, Index>> arrows[] = {
       {Key::kUp, {-1, 0}}, {Key::kDown, {1, 0}}, {Key::kLeft, {0, -1}}, {Key::kRight, {0, 1}}};
@@ -155,11 +160,11 @@ void handle_cell_keys(Ui& ui, const StageInput& in, StageState& state, ActionQue
     tab(in, selection, io.KeyShift ? -1 : 1);
     state.keyboard_leads = true;
   }
-  if (key_pressed(Key::kEscape, false)) {
+  if (take_escape(ui)) {
     state.selection.reset();
     return;
   }
-  if (!editable) return;
+  if (!editable || !state.selection_drawn) return;
   const CellRef cell = selection.cell();
   if (key_pressed(Key::kDelete) || key_pressed(Key::kBackspace))
     queue.push(FillBlock{cell.id, selection.rect(), Fill::kValue, 0, 1});
@@ -177,14 +182,16 @@ void draw_cell_field(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   const ImVec2 lo{x - width / 2, y - height / 2}, hi{x + width / 2, y + height / 2};
   ImGui::GetWindowDrawList()->AddRectFilled({lo.x - 3, lo.y - 3}, {hi.x + 3, hi.y + 3},
                                             to_u32(with_alpha(ui.colors().accent, 0.2)), 8);
+  state.edit.min = lo;
+  state.edit.max = hi;
   TextFieldLook look;
   look.align = TextAlign::kCenter;
   look.text_size = 13;
   const TextFieldResult result = text_field(ui, kCellField, lo, hi, state.edit.field, look);
   const CellRef cell = state.selection->cell();
-  if (result.cancelled) {
+  if (result.cancelled && state.edit.applied) {
     queue.push(SetCell{cell.id, cell.row, cell.col, state.edit.before}, state.edit.gesture);
-  } else if (result.changed) {
+  } else if (!result.cancelled && result.changed) {
     apply_typed(state, queue);
   }
   if (!result.left && ui.focus == kCellField) return;

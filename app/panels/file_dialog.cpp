@@ -20,6 +20,7 @@ bool is_input(const fs::path& path) {
 
 void list_folder(FileDialogState& state) {
   state.entries.clear();
+  state.clicked.clear();
   state.problem.clear();
   std::error_code failed;
   fs::directory_iterator at(state.folder, fs::directory_options::skip_permission_denied, failed);
@@ -83,7 +84,8 @@ bool draw_entries(Ui& ui, FileDialogState& state, float height) {
       break;
     }
     state.name.edit.set(entry.text);
-    taken = ImGui::IsMouseDoubleClicked(0);
+    taken = ImGui::IsMouseDoubleClicked(0) && state.clicked == entry.text;
+    state.clicked = entry.text;
   }
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (!state.problem.empty() || state.entries.empty())

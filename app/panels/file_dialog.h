@@ -22,6 +22,7 @@ struct FileDialogState {
     bool is_folder = false;
   };
   std::vector<Entry> entries;
+  std::string clicked;  // entry of the last click: both clicks of a double click must meet it
   std::string problem;  // why the folder cannot be listed
 };
 

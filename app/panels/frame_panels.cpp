@@ -159,7 +159,10 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
   word(shapes, ui.colors().dim);
   const double ms = in.computed.trace.seconds * 1e3;
   word(ms < 0.1 ? format_fixed(ms * 1e3, 0) + " µs" : format_fixed(ms, ms < 10 ? 2 : 0) + " ms", ui.colors().dim);
-  for (const StatusWord& item : status_words(ui, in, status.busy)) word(item.text, item.color);
+  if (!status.failure.empty())
+    word("these are the last numbers: " + status.failure, ui.colors().bad);
+  else
+    for (const StatusWord& item : status_words(ui, in, status.busy)) word(item.text, item.color);
   const std::string zoom = std::to_string(static_cast<int>(std::lround(status.zoom * 100))) + " %";
   draw_text_in(ui, list, FontRole::kSmall11, min, {max.x - 16, max.y}, ui.colors().dim, zoom, TextAlign::kRight);
   ui.widgets->add("status", min, max);
@@ -234,7 +237,8 @@ void draw_palette(Ui& ui, const CommandContext& context, PaletteState& state, Ac
   ImGui::SetNextWindowSize({460, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {10, 10});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-  if (ImGui::BeginPopup(kName)) {
+  state.open = ImGui::BeginPopup(kName);
+  if (state.open) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
     TextFieldLook look;
@@ -252,7 +256,7 @@ void draw_palette(Ui& ui, const CommandContext& context, PaletteState& state, Ac
     if (key_pressed(Key::kDown)) ++state.selected;
     if (key_pressed(Key::kUp)) --state.selected;
     state.selected = count > 0 ? (state.selected + count) % count : 0;
-    bool close = result.cancelled;
+    bool close = result.cancelled || take_escape(ui);
     const int first = std::clamp(state.selected - 9, 0, std::max(0, count - 10));
     for (int i = first; i < std::min(count, first + 10); ++i) {
       const bool clicked = palette_row(ui, *found[static_cast<std::size_t>(i)], i == state.selected);

@@ -36,6 +36,7 @@ float draw_tab_bar(Ui& ui, const StageInput& in, ImVec2 min, float width, Action
 struct StatusInput {
   bool busy = false;
   double zoom = 1;
+  std::string failure;  // why the newest edit has no numbers; empty = it has
 };
 void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, ImVec2 min, ImVec2 max);
 

@@ -136,17 +136,19 @@ std::vector<std::size_t> shown_terms(const std::vector<Term>& terms) {
 void write_sum(Writer& w, const Explanation& e, Axis axis, const std::string& name) {
   w.section("SUM");
   const auto order = shown_terms(e.terms);
-  double shown = 0, total = 0;
-  for (const Term& term : e.terms) total += term.product();
+  std::vector<bool> shown(e.terms.size(), false);
   for (const std::size_t i : order) {
     const Term& t = e.terms[i];
     const std::string label =
         axis == Axis::kKeys || axis == Axis::kQueries ? w.token(axis, t.index) : std::to_string(t.index + 1);
     w.row(label, w.factor(t.left) + " × " + w.factor(t.right), w.number(t.product()), w.ui().colors().text);
-    shown += t.product();
+    shown[i] = true;
   }
+  double rest = 0;
+  for (std::size_t i = 0; i < e.terms.size(); ++i)
+    if (!shown[i]) rest += e.terms[i].product();
   if (order.size() < e.terms.size())
-    w.row("", std::to_string(e.terms.size() - order.size()) + " smaller terms", w.number(total - shown),
+    w.row("", std::to_string(e.terms.size() - order.size()) + " smaller terms", w.number(rest),
           w.ui().colors().dim);
   if (e.bias) w.row("", "bias", w.number(*e.bias), w.ui().colors().text);
   w.rule();
@@ -214,7 +216,7 @@ void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row) 
   const RowStats& stats = trace.heads[static_cast<std::size_t>(head)].rows[static_cast<std::size_t>(row)];
   w.pair("entropy", format_fixed(row_entropy(attn, row), 2) + " of " +
                         format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
-  w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(row, best)));
+  if (stats.visible > 0) w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(row, best)));
   w.pair("sum", w.number(attn.row(row).cast<double>().sum()));
 }
 
@@ -343,9 +345,9 @@ void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, Heads
   const bool sorts = in.session.view.tab == Tab::kHeads && in.computed.trace.shapes.heads > 1;
   const auto cell = focus_cell(state);
   const auto e = cell ? explain(in.computed.trace, cell->id, cell->row, cell->col) : std::nullopt;
+  if (sorts) write_sort(w, heads);
+  if (sorts) w.space(18);
   if (!e) {
-    if (sorts) write_sort(w, heads);
-    if (sorts) w.space(18);
     write_empty(w, in);
   } else {
     w.caps(cell_heading(e->id, e->row, e->col, in.computed.session));

@@ -36,6 +36,17 @@ struct Canvas {
     if (place.transposed) std::swap(row, col);
     return {place.id, part.row + row, part.col + col};
   }
+  // Scrolls so that a stored cell is inside the viewport.
+  void show(const CellRef& stored) const {
+    double row = static_cast<double>(stored.row - part.row), col = static_cast<double>(stored.col - part.col);
+    if (place.transposed) std::swap(row, col);
+    const auto reveal = [](AxisView& view, double count, double at) {
+      view.first = std::clamp(view.first, at + 1 - view.visible(count), at);
+      view.clamp(count);
+    };
+    reveal(row_view, static_cast<double>(rows), row);
+    reveal(col_view, static_cast<double>(cols), col);
+  }
   // Drawn rectangle of a stored one, clipped to the viewport; false where nothing of it shows.
   bool box(const Rect& stored, ImVec2& lo, ImVec2& hi) const {
     double r = static_cast<double>(stored.row - part.row), c = static_cast<double>(stored.col - part.col);
@@ -302,6 +313,10 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
   const Matrix* values = shown_matrix(in, place.id);
   if (values == nullptr || values->size() == 0 || place.size.x < 1 || place.size.y < 1) return false;
   const Canvas canvas = make_canvas(state, place, *values);
+  if (state.selection && state.selection->id == place.id) {
+    state.draws_selection = true;
+    if (state.keyboard_leads) canvas.show(state.selection->cell());
+  }
   const std::string name = matrix_name(place.id);
   ui.widgets->add(name, place.min, canvas.max());
   ImGui::SetCursorScreenPos(place.min);

@@ -79,7 +79,7 @@ void draw_scale(Ui& ui, const Session& session, SetupState& state, ActionQueue& 
     queue.push(SetAttention{options});
   }
   gap(kRowGap);
-  if (current == 0) return;
+  if (current == 0 || !options.scale) return;
   if (const auto value = number_field(ui, "field/scale-value", labelled_row(ui, "", kField), *options.scale,
                                       {-1000, 1000, 0.01, false}, state.entry)) {
     options.scale = static_cast<float>(*value);

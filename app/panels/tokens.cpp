@@ -10,6 +10,7 @@ namespace {
 constexpr float kChipHeight = 26, kChipGap = 6;
 constexpr std::size_t kMostChips = 1000;
 constexpr float kMostChipArea = 5 * kChipHeight + 4 * kChipGap;  // more chips scroll
+constexpr const char* kNewToken = "□";  // one token, however text is split
 constexpr const char* kTokensTip =
     "What you type becomes tokens. Tokens that stay keep their numbers; a new token gets a row that depends only on "
     "its text, so the same word is the same vector everywhere.";
@@ -19,8 +20,8 @@ std::string side_name(Side side) { return side == Side::kQueries ? "tokens" : "k
 // The field keeps what was typed while it means the session's tokens; after undo, chips or another file it shows
 // their text instead.
 void sync_text(const StageInput& in, const std::vector<std::string>& tokens, TokenListState& state) {
-  if (state.synced_version == in.version) return;
-  state.synced_version = in.version;
+  if (state.synced == tokens) return;
+  state.synced = tokens;
   if (split_tokens(state.text.edit.text, in.session.split) != tokens)
     state.text.edit.set(join_tokens(tokens, in.session.split));
 }
@@ -44,7 +45,7 @@ void draw_text_entry(Ui& ui, const StageInput& in, Side side, const std::vector<
     if (!typed.empty() && typed != tokens) queue.push(SetTokens{side, std::move(typed)}, state.gesture);
   }
   // An empty field stands for no change: there is at least one token.
-  if (result.left && split_tokens(state.text.edit.text, session.split).empty()) state.synced_version = 0;
+  if (result.left && split_tokens(state.text.edit.text, session.split).empty()) state.synced.clear();
 }
 
 void start_rename(Ui& ui, Side side, Index index, const std::string& token, TokenListState& state) {
@@ -64,8 +65,8 @@ void draw_chip_menu(Ui& ui, Side side, Index index, const std::vector<std::strin
   if (item("Rename")) start_rename(ui, side, index, tokens[static_cast<std::size_t>(index)], state);
   // A new token waits for its name.
   const auto insert = [&](Index at) {
-    queue.push(InsertToken{side, at, "new"});
-    start_rename(ui, side, at, "new", state);
+    queue.push(InsertToken{side, at, kNewToken});
+    start_rename(ui, side, at, kNewToken, state);
   };
   if (item("Insert before")) insert(index);
   if (item("Insert after")) insert(index + 1);
@@ -115,13 +116,14 @@ void draw_rename(Ui& ui, const Session& session, Side side, ImVec2 at, float wid
   look.text_size = 13;
   const TextFieldResult result = text_field(ui, name, at, {at.x + width, at.y + kChipHeight}, state.rename, look);
   const std::string& text = state.rename.edit.text;
-  if (result.left && !result.cancelled && !text.empty()) {
+  const bool left = result.left || ui.focus != name;
+  if (left && !result.cancelled && !text.empty()) {
     if (stays_whole(text, session.split))
       queue.push(RenameToken{side, state.renaming, text});
     else
       queue.messages.push_back("“" + text + "” would be split into several tokens: choose another way to split first");
   }
-  if (result.left || ui.focus != name) state.renaming = -1;
+  if (left) state.renaming = -1;
 }
 
 // Dragging a chip over another moves the token there.

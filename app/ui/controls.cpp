@@ -34,9 +34,10 @@ std::optional<double> typing(Ui& ui, const std::string& name, const Box& box, do
   look.text_size = 13;
   const TextFieldResult result = text_field(ui, name, box.min, box.max, entry.field, look);
   const auto number = typed_value(entry.field.edit.text, range);
-  if (result.left || ui.focus != name) entry.name.clear();
-  if (result.cancelled || !number || *number == value) return std::nullopt;
-  return result.entered || result.left || result.tab != 0 ? number : std::nullopt;
+  // Another field may have taken the keyboard already: what was typed counts all the same.
+  const bool left = result.left || ui.focus != name;
+  if (left) entry.name.clear();
+  return left && !result.cancelled && number && *number != value ? number : std::nullopt;
 }
 
 std::optional<double> scrubbing(double value, const NumberRange& range, NumberEntry& entry) {

@@ -77,7 +77,7 @@ void handle_keys(Ui& ui, TextFieldState& state, TextFieldResult& result, const M
   if (result.changed && edit.text == before.text) result.changed = false;
   if (edit.caret != before.caret || result.changed) state.blink_start = ui.time;
   result.entered = enter_pressed();
-  result.cancelled = key_pressed(Key::kEscape, false);
+  result.cancelled = take_escape(ui);
   if (key_pressed(Key::kTab)) result.tab = io.KeyShift ? -1 : 1;
   if (result.entered || result.cancelled || result.tab != 0) {
     ui.focus.clear();

@@ -159,3 +159,44 @@ TEST_CASE("the wheel zooms the axes of a matrix and Ctrl+0 fits again") {
   h.key(Key::k0, true);
   CHECK(width() == doctest::Approx(before));
 }
+
+TEST_CASE("keys that end typing elsewhere leave the chosen cell alone") {
+  Harness h;
+  h.click("matrix/q/1/cell/0,0");
+  h.click("tokens/text");
+  h.key(Key::kEnd);
+  h.type(" x");
+  h.key(Key::kEnter);
+  h.type("9");  // nobody has the keyboard: a new number for the chosen cell, as one would expect
+  h.key(Key::kEscape);
+  CHECK(h.trace(MatrixKind::kQ)(0, 0) == 1.0f);
+  h.click("matrix/q/1/cell/0,0");
+  h.click("field/heads");
+  h.key(Key::kTab);
+  h.key(Key::kDelete);
+  CHECK(h.trace(MatrixKind::kQ)(0, 0) == 0.0f);  // Tab did not move the choice
+}
+
+TEST_CASE("looking at a cell's number and leaving with Escape is no edit") {
+  Harness h;
+  h.click("switch/causal");
+  h.key(Key::kZ, true);
+  h.click("matrix/q/1/cell/0,0");
+  h.key(Key::kF2);
+  h.key(Key::kEscape);
+  CHECK(h.app().window_title().rfind("• ", 0) != 0);
+  h.key(Key::kY, true);
+  CHECK(h.app().session().problem.options.causal);  // redo is still there
+}
+
+TEST_CASE("keys change only a matrix that is on screen") {
+  Harness h;
+  h.click("matrix/q/1/cell/0,0");
+  h.click("tab/heads");
+  h.key(Key::kDelete);
+  h.type("7");
+  CHECK(h.trace(MatrixKind::kQ)(0, 0) == 1.0f);
+  h.click("tab/head");
+  h.key(Key::kDelete);
+  CHECK(h.trace(MatrixKind::kQ)(0, 0) == 0.0f);
+}

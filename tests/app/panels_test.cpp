@@ -262,3 +262,11 @@ TEST_CASE("the inspector follows the arrows until the pointer moves") {
   h.key(Key::kDelete);
   CHECK(h.trace(MatrixKind::kQ)(1, 0) == 1.0f);  // nothing is chosen any more
 }
+
+TEST_CASE("a number typed into a field counts when the token field takes the keyboard") {
+  Harness h;
+  h.click("field/heads");
+  h.type("3");
+  h.click("tokens/text");
+  CHECK(h.app().trace()->shapes.heads == 3);
+}
