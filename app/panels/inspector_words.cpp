@@ -60,6 +60,7 @@ std::string cell_sentence(const Explanation& e, const Session& session) {
     case MatrixKind::kKeep:
       return e.mask == MaskReason::kVisible  ? row + " may look at " + col + "."
              : e.mask == MaskReason::kCausal ? row + " may not look at " + col + ": it comes later."
+             : e.mask == MaskReason::kWindow ? row + " may not look at " + col + ": it is outside the window."
                                              : col + " is padding: no query may look at it.";
     case MatrixKind::kAttn:
       return "The share of its attention that " + row + " gives to " + col + ".";
