@@ -126,6 +126,8 @@ CommandContext App::Impl::context() const {
 
 void App::Impl::begin_ui() {
   redraw = false;
+  drawn = computed;
+  drawn_problem = history.current().problem;
   ui.theme = preferences.theme;
   if (styled != ui.theme) {
     apply_style(ui.theme);
@@ -134,6 +136,7 @@ void App::Impl::begin_ui() {
   ui.time = ImGui::GetTime();
   ui.next_frame_in = 1e9;
   ui.focus_seen = false;
+  ui.escape_taken = false;
   ui.heatmaps.clear();
   widgets.begin_frame();
   labels.begin_frame(ui.scale);
@@ -190,7 +193,9 @@ void App::Impl::draw_panels(ImVec2 min, ImVec2 max) {
 
 void App::Impl::draw_splitters(ImVec2 min, ImVec2 max, float left, float right) {
   const auto splitter = [&](const char* name, float x, float& width, float current, float least, float direction) {
+    // A window of its own, over the panels that it parts: they would take the mouse from an item below them.
     ImGui::SetCursorScreenPos({x - 3, min.y});
+    ImGui::BeginChild(name, {6, max.y - min.y}, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoNav);
     ImGui::InvisibleButton(name, {6, max.y - min.y});
     widgets.add(name, {x - 3, min.y}, {x + 3, max.y});
     if (ImGui::IsItemHovered() || ImGui::IsItemActive()) {
@@ -199,6 +204,7 @@ void App::Impl::draw_splitters(ImVec2 min, ImVec2 max, float left, float right) 
     }
     if (ImGui::IsItemActive() && ImGui::GetIO().MouseDelta.x != 0)
       width = std::clamp(current + direction * ImGui::GetIO().MouseDelta.x, least, kMostPanel);
+    ImGui::EndChild();
   };
   splitter("splitter/left", min.x + left, preferences.left_width, left, kLeastLeft, 1);
   splitter("splitter/right", max.x - right, preferences.right_width, right, kLeastRight, -1);
@@ -281,6 +287,7 @@ void App::Impl::take_results() {
 }
 
 void App::Impl::say(std::string text, double seconds) {
+  std::erase_if(toasts, [&](const Toast& toast) { return toast.text == text; });
   toasts.push_back({std::move(text), ImGui::GetTime() + seconds});
   if (toasts.size() > 4) toasts.erase(toasts.begin());
   redraw = true;

@@ -243,7 +243,11 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
       break;
     case FilePurpose::kSaveAs: {
       const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + ".qkv.json");
-      with_overwrite_asked(to, [this, to] { save_to(to); });
+      with_overwrite_asked(to, [this, to] {
+        save_to(to);
+        // A place that can't be written: the dialog stays, with what was typed.
+        if (history.is_modified() || path != to) open_file_dialog(dialogs.file, FilePurpose::kSaveAs, to);
+      });
       break;
     }
     case FilePurpose::kExport:

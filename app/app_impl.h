@@ -49,6 +49,9 @@ struct App::Impl {
   History history;
   std::filesystem::path path;                // where Save writes
   std::shared_ptr<const Computed> computed;  // never null after open()
+  // What the frame that is being rendered points into: its heat maps are read after edits have replaced both.
+  std::shared_ptr<const Computed> drawn;
+  Problem drawn_problem;
   std::uint64_t version = 1;
   ActionQueue queue;
   SetupState setup;

@@ -113,7 +113,7 @@ int screenshot_command(const Arguments& words) {
   add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
   add_text(app, "-o,--out", arguments.out, "OUT.png", "File to write")->required();
   add_text(app, "--size", arguments.size, "WxH", "Size of the window in logical pixels (default: 1440x900)");
-  add_text(app, "--tab", arguments.tab, "NAME", "head, heads or concat (default: what the session says)");
+  add_text(app, "--tab", arguments.tab, "NAME", "head, heads, concat, or projection for X·W (default: what the session says)");
   add_text(app, "--theme", arguments.theme, "NAME", "light (default) or dark");
   add_text(app, "--hover", arguments.hover, "WIDGET", "Rest the pointer on a widget of --layout");
   add_text(app, "--layout", arguments.layout, "OUT.json", "Write the rectangle of every named widget");

@@ -129,7 +129,9 @@ void handle_cell_mouse(Ui& ui, const StageInput& in, StageState& state, MatrixId
 }
 
 void handle_cell_keys(Ui& ui, const StageInput& in, StageState& state, ActionQueue& queue) {
+  const ImGuiIO& io = ImGui::GetIO();
   if (!ImGui::IsMouseDown(0)) state.scrub.active = state.selecting = false;
+  if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0) state.keyboard_leads = false;
   if (!state.selection) return;
   Selection& selection = *state.selection;
   const Matrix* values = shown_matrix(in, selection.id);
@@ -140,14 +142,19 @@ void handle_cell_keys(Ui& ui, const StageInput& in, StageState& state, ActionQue
     if (ui.focus == kCellField) ui.focus.clear();
     return;
   }
-  const ImGuiIO& io = ImGui::GetIO();
   if (!ui.keyboard_is_free() || io.KeyCtrl || io.KeyAlt) return;
   const bool editable = is_editable(in, selection.id);
   const std::pair<Key, std::pair<Index, Index>> arrows[] = {
       {Key::kUp, {-1, 0}}, {Key::kDown, {1, 0}}, {Key::kLeft, {0, -1}}, {Key::kRight, {0, 1}}};
   for (const auto& [key, step] : arrows)
-    if (key_pressed(key)) move(in, selection, step.first, step.second, io.KeyShift);
-  if (key_pressed(Key::kTab)) tab(in, selection, io.KeyShift ? -1 : 1);
+    if (key_pressed(key)) {
+      move(in, selection, step.first, step.second, io.KeyShift);
+      state.keyboard_leads = true;
+    }
+  if (key_pressed(Key::kTab)) {
+    tab(in, selection, io.KeyShift ? -1 : 1);
+    state.keyboard_leads = true;
+  }
   if (key_pressed(Key::kEscape, false)) {
     state.selection.reset();
     return;
@@ -185,6 +192,7 @@ void draw_cell_field(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   const std::string& text = state.edit.field.edit.text;
   if (!result.cancelled && !text.empty() && !parse_float(text))
     queue.messages.push_back("“" + text + "” is not a number: the cell keeps its last value");
+  if (result.entered || result.tab != 0) state.keyboard_leads = true;
   if (result.entered) move(in, *state.selection, 1, 0, false);
   if (result.tab != 0) tab(in, *state.selection, result.tab);
 }

@@ -1,4 +1,5 @@
 #include "app/panels/cell_editor.h"
+#include "app/ui/keys.h"
 
 namespace qkv {
 namespace {
@@ -53,6 +54,7 @@ void draw_cell_menu(Ui& ui, const StageInput& in, StageState& state, FillForm& f
   if (state.open_menu) ImGui::OpenPopup("cell-menu");
   state.open_menu = false;
   if (ImGui::BeginPopup("cell-menu")) {
+    if (ui.keyboard_is_free() && take_escape(ui)) ImGui::CloseCurrentPopup();
     if (!state.selection) {
       ImGui::CloseCurrentPopup();
     } else {

@@ -10,20 +10,33 @@ namespace {
 
 constexpr double kSidePadding = 4;  // both sides together
 
-bool is_whole(float value) { return !std::isfinite(value) || (value == std::round(value) && std::abs(value) < 1e6f); }
+// Digits behind the point that a value has, at most `most`.
+int digits_of(float value, int most) {
+  if (!std::isfinite(value) || std::abs(value) >= 1e6f) return 0;
+  double scaled = value;
+  for (int digits = 0; digits < most; ++digits, scaled *= 10)
+    if (std::abs(scaled - std::round(scaled)) <= 1e-5 * std::max(1.0, std::abs(scaled))) return digits;
+  return most;
+}
 
 }  // namespace
 
-std::string cell_text(float value, int decimals) { return format_value(value, decimals); }
+std::string cell_text(float value, int decimals) {
+  constexpr float kLargest = 1e6f;
+  // Tiny values are 0.000 here: a cell has no room for exponents, and the inspector tells them apart.
+  return std::isfinite(value) && std::abs(value) < kLargest ? format_fixed(value, decimals) : format_value(value, 2);
+}
 
 std::optional<CellFormat> fit_cell_text(const Ui& ui, const Rect& window,
                                         const std::function<float(Index, Index)>& value, double cell_w, double cell_h,
                                         int decimals) {
   if (cell_h < 14 || cell_w < 14) return std::nullopt;
-  bool whole = true;
-  for (Index r = window.row; r < window.row + window.rows && whole; ++r)
-    for (Index c = window.col; c < window.col + window.cols && whole; ++c) whole = is_whole(value(r, c));
-  for (int digits = whole ? 0 : decimals; digits >= (whole ? 0 : 1); --digits) {
+  int needed = 0;
+  for (Index r = window.row; r < window.row + window.rows; ++r)
+    for (Index c = window.col; c < window.col + window.cols; ++c)
+      needed = std::max(needed, digits_of(value(r, c), decimals));
+  // Fewer than two digits of a number that has more would tell little.
+  for (int digits = needed; digits >= std::min(needed, 2); --digits) {
     float widest = 0;  // at 13 px
     for (Index r = window.row; r < window.row + window.rows; ++r)
       for (Index c = window.col; c < window.col + window.cols; ++c)

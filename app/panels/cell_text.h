@@ -15,8 +15,8 @@ struct CellFormat {
   int decimals = 3;
 };
 
-// Tries 13 then 11 px, then fewer decimals; matrices of whole numbers need none. nullopt where nothing fits.
-// `value(r, c)` for the cells of `window`; sizes in logical pixels.
+// Tries 13 then 11 px, then fewer decimals, at least two; matrices whose numbers have fewer digits need no more.
+// nullopt where nothing fits. `value(r, c)` for the cells of `window`; sizes in logical pixels.
 std::optional<CellFormat> fit_cell_text(const Ui& ui, const Rect& window,
                                         const std::function<float(Index, Index)>& value, double cell_w, double cell_h,
                                         int decimals);

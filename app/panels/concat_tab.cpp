@@ -12,8 +12,6 @@ namespace {
 
 constexpr float kMargin = 24, kGap = 40, kTitleRoom = 26, kBandRoom = 26;
 
-std::string shape_text(Index rows, Index cols) { return std::to_string(rows) + " × " + std::to_string(cols); }
-
 // Colour bands of the heads along an axis of H·size entries, over what the axis shows.
 void draw_bands(Ui& ui, const MatrixPlace& place, const AxisView& view, int heads, Index size, bool along_rows) {
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -42,19 +40,6 @@ void draw_bands(Ui& ui, const MatrixPlace& place, const AxisView& view, int head
   }
 }
 
-MatrixPlace place_at(MatrixId id, Axis rows, Axis cols, ImVec2 min, ImVec2 size, std::string title,
-                     std::string subtitle) {
-  MatrixPlace place;
-  place.id = id;
-  place.rows = rows;
-  place.cols = cols;
-  place.min = {std::floor(min.x), std::floor(min.y)};
-  place.size = {std::max(1.0f, std::floor(size.x)), std::max(1.0f, std::floor(size.y))};
-  place.title = std::move(title);
-  place.subtitle = std::move(subtitle);
-  return place;
-}
-
 void draw_without_wo(Ui& ui, ImVec2 at, float width, ActionQueue& queue) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float used = draw_paragraph(ui, list, FontRole::kText13, at, width, ui.colors().dim,
@@ -76,7 +61,7 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   const float bias = trace.find({MatrixKind::kBo, 0}) != nullptr ? 44.0f : 0.0f;
   const float stage_w = max.x - min.x, stage_h = max.y - min.y;
   const float fixed_w = 2 * kMargin + labels + (has_wo ? kGap + 16 : 0);
-  const float fixed_h = kTitleRoom * 2 + kBandRoom + kGap + 64 + kMargin + bias;
+  const float fixed_h = kTitleRoom * 2 + kBandRoom + kGap + (has_wo ? 64.0f : 150.0f) + kMargin + bias;
   const std::array across = {wide, std::max<Index>(s.d_out, 1)};
   const std::array down = {has_wo ? wide : Index{1}, s.nq};
   AxisFit w = fit_axes(std::span(across).first(has_wo ? 2 : 1), stage_w - fixed_w);
@@ -93,7 +78,7 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   const float y1 = has_wo ? y0 + wo_h + kGap + kTitleRoom + bias : y0 + kBandRoom;
 
   MatrixPlace concat = place_at({MatrixKind::kConcat, 0}, Axis::kQueries, Axis::kHeadsDv, {x0, y1}, {concat_w, rows_h},
-                                "Concat", shape_text(s.nq, wide));
+                                "Concat", shape_words(s.nq, wide));
   concat.row_labels = true;
   concat.label_room = labels - 8;
   concat.bar_room = kBandRoom;
@@ -102,9 +87,9 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   if (has_wo) {
     const float x1 = concat.min.x + concat.size.x + kGap + 16;
     MatrixPlace wo = place_at({MatrixKind::kWo, 0}, Axis::kHeadsDv, Axis::kOut, {x1, y0}, {out_w, wo_h}, "Wᴼ",
-                              shape_text(wide, s.d_out));
+                              shape_words(wide, s.d_out));
     MatrixPlace out = place_at({MatrixKind::kOut, 0}, Axis::kQueries, Axis::kOut, {x1, y1}, {out_w, rows_h}, "Output",
-                               shape_text(s.nq, s.d_out));
+                               shape_words(s.nq, s.d_out));
     draw_matrix(ui, in, state, wo, queue);
     draw_bands(ui, wo, state.axes[Axis::kHeadsDv], s.heads, s.d_v, true);
     if (bias > 0) {
@@ -117,7 +102,7 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   const float below = concat.min.y + concat.size.y + 38;
   draw_color_bars(ui, in, state, {x0, below}, {ScaleGroup::kConcat});
   if (has_wo) draw_color_bars(ui, in, state, {x0 + 176, below}, {ScaleGroup::kWo, ScaleGroup::kOut});
-  if (!has_wo) draw_without_wo(ui, {x0 + 240, below - 22}, 360, queue);
+  if (!has_wo) draw_without_wo(ui, {x0, below + 46}, std::min(360.0f, max.x - x0 - 16), queue);
 }
 
 void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, ImVec2 max, ActionQueue& queue) {
@@ -145,7 +130,7 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
   const float y1 = y0 + top_h + kGap + bias + kTitleRoom - 8;
 
   MatrixPlace x = place_at({MatrixKind::kX, 0}, Axis::kQueries, Axis::kModel, {x0, y1}, {x_w, rows_h}, "X",
-                           shape_text(s.nq, s.d_model));
+                           shape_words(s.nq, s.d_model));
   x.row_labels = true;
   x.label_room = labels - 8;
   draw_matrix(ui, in, state, x, queue);
@@ -158,15 +143,15 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
   };
   const Part parts[] = {
       {MatrixKind::kWq, MatrixKind::kBq, MatrixKind::kQ, head, s.d_k, Axis::kDk, "W^Q", "b^Q", "Q = X W^Q"},
-      {MatrixKind::kWk, MatrixKind::kBk, MatrixKind::kK, kv, s.d_k, Axis::kDk, "Wᴷ", "bᴷ", "K = X Wᴷ"},
-      {MatrixKind::kWv, MatrixKind::kBv, MatrixKind::kV, kv, s.d_v, Axis::kDv, "Wⱽ", "bⱽ", "V = X Wⱽ"}};
+      {MatrixKind::kWk, MatrixKind::kBk, MatrixKind::kK, kv, s.d_k, Axis::kDk, "W^K", "b^K", "K = X W^K"},
+      {MatrixKind::kWv, MatrixKind::kBv, MatrixKind::kV, kv, s.d_v, Axis::kDv, "W^V", "b^V", "V = X W^V"}};
   float left = x.min.x + x.size.x + kGap;
   for (const Part& part : parts) {
     const float width = w.length(part.size);
     const Index first = part.size * part.head;
     MatrixPlace weight =
         place_at({part.weight, 0}, Axis::kModel, part.axis, {left, y0}, {width, top_h}, part.weight_title,
-                 s.heads > 1 ? "head " + std::to_string(part.head + 1) : shape_text(s.d_model, part.size));
+                 s.heads > 1 ? "head " + std::to_string(part.head + 1) : shape_words(s.d_model, part.size));
     weight.part = {0, first, s.d_model, part.size};
     draw_matrix(ui, in, state, weight, queue);
     if (trace.find({part.bias, 0}) != nullptr) {
@@ -175,8 +160,8 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
       b.part = {0, first, 1, part.size};
       draw_matrix(ui, in, state, b, queue);
     }
-    MatrixPlace product =
-        place_at({part.product, part.head}, Axis::kQueries, part.axis, {left, y1}, {width, rows_h}, part.title, "");
+    MatrixPlace product = place_at({part.product, part.head}, Axis::kQueries, part.axis, {left, y1}, {width, rows_h},
+                                   std::string(part.title) + (trace.find({part.bias, 0}) != nullptr ? " + b" : ""), "");
     draw_matrix(ui, in, state, product, queue);
     left += width + kGap;
   }

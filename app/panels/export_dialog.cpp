@@ -147,7 +147,7 @@ std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, Ex
   const int button = modal_buttons(ui, "export", "Export");
   if ((button == 1 || typed.entered) && !state.path.edit.text.empty())
     request = ExportRequest{state.spec, state.path.edit.text};
-  if (button == 2 || typed.cancelled || (key_pressed(Key::kEscape, false) && ui.keyboard_is_free())) state.open = false;
+  if (button == 2 || typed.cancelled || (ui.keyboard_is_free() && take_escape(ui))) state.open = false;
   end_modal(state.open);
   return request;
 }

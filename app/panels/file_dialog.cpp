@@ -144,7 +144,7 @@ std::optional<fs::path> draw_file_dialog(Ui& ui, FileDialogState& state) {
   if (const int button = modal_buttons(ui, "file-dialog", state.purpose == FilePurpose::kOpen ? "Open" : "Save");
       button == 1)
     done = true;
-  else if (button == 2 || result.cancelled || (key_pressed(Key::kEscape, false) && ui.keyboard_is_free()))
+  else if (button == 2 || result.cancelled || (ui.keyboard_is_free() && take_escape(ui)))
     state.open = false;
   if (done && !state.name.edit.text.empty()) {
     const fs::path typed = state.folder / state.name.edit.text;  // an absolute path replaces the folder

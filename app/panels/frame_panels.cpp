@@ -27,7 +27,7 @@ std::string formula(Tab tab, const StageInput& in) {
       return "Concat(" + inside + ")" + (in.computed.trace.shapes.d_out > 0 ? " · Wᴼ" : "");
     }
     case Tab::kProjection:
-      return "Q = X W^Q,  K = X Wᴷ,  V = X Wⱽ";
+      return "Q = X W^Q,  K = X W^K,  V = X W^V";
     default:
       return own_scale ? "softmax(scale · Q Kᵀ) · V" : "softmax(Q Kᵀ / √dₖ) · V";
   }
@@ -36,8 +36,12 @@ std::string formula(Tab tab, const StageInput& in) {
 float draw_head_row(Ui& ui, const StageInput& in, ImVec2 at, float width, ActionQueue& queue) {
   const int heads = in.computed.trace.shapes.heads;
   ImDrawList* list = ImGui::GetWindowDrawList();
+  // As many as fit, the current one among them; Page Up and Page Down walk on.
+  const float widest = text_width(ui, FontRole::kText13, std::to_string(heads)) + 36;
+  const int fit = std::max(1, static_cast<int>(width / widest));
+  const int first = std::clamp(in.session.view.head - fit / 2, 0, std::max(0, heads - fit));
   float x = at.x;
-  for (int head = 0; head < heads; ++head) {
+  for (int head = first; head < heads; ++head) {
     const std::string text = std::to_string(head + 1);
     const float chip = text_width(ui, FontRole::kText13, text) + 32;
     if (x + chip > at.x + width) break;
@@ -146,9 +150,9 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
   const Shapes& s = in.computed.trace.shapes;
   std::string shapes = "Nq " + std::to_string(s.nq) + " · Nk " + std::to_string(s.nk) + " · dₖ " +
                        std::to_string(s.d_k) + " · dᵥ " + std::to_string(s.d_v);
-  if (s.d_model > 0) shapes += " · d model " + std::to_string(s.d_model);
+  if (s.d_model > 0) shapes += " · d_model " + std::to_string(s.d_model);
   shapes += " · " + count_text(s.heads, "head", "heads");
-  if (s.kv_heads != s.heads) shapes += " on " + std::to_string(s.kv_heads) + " key/value";
+  if (s.kv_heads != s.heads) shapes += " on " + std::to_string(s.kv_heads) + " key/value heads";
   float x = min.x + 16;
   const auto word = [&](const std::string& text, Color color) {
     draw_text_in(ui, list, FontRole::kSmall11, {x, min.y}, {max.x, max.y}, color, text, TextAlign::kLeft);

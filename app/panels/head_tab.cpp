@@ -16,8 +16,6 @@ constexpr float kGap = 32;  // between factors and products, with an operator in
 constexpr float kTitleRoom = 26;
 constexpr float kBarRoom = 64;  // colour bars below
 
-std::string shape_text(Index rows, Index cols) { return std::to_string(rows) + " × " + std::to_string(cols); }
-
 struct Extents {
   float dk_w, keys_w, dv_w;       // horizontal
   float dk_h, keys_h, queries_h;  // vertical
@@ -32,19 +30,6 @@ Extents fit_extents(const HeadLayoutInput& in, float room_w, float room_h) {
   AxisFit w = fit_axes(across, room_w), h = fit_axes(down, room_h);
   square_cells(w, h);
   return {w.length(s.d_k), w.length(s.nk), w.length(s.d_v), h.length(s.d_k), h.length(s.nk), h.length(s.nq)};
-}
-
-MatrixPlace place_at(MatrixKind kind, int head, Axis rows, Axis cols, ImVec2 min, ImVec2 size, std::string title,
-                     std::string subtitle) {
-  MatrixPlace place;
-  place.id = {kind, head};
-  place.rows = rows;
-  place.cols = cols;
-  place.min = {std::floor(min.x), std::floor(min.y)};
-  place.size = {std::floor(size.x), std::floor(size.y)};
-  place.title = std::move(title);
-  place.subtitle = std::move(subtitle);
-  return place;
 }
 
 // The operator between two steps, with its number below.
@@ -121,10 +106,11 @@ FixedRoom fixed_room(const HeadLayoutInput& in) {
 }  // namespace
 
 float readable_width(const HeadLayoutInput& in) {
-  constexpr float kReadableCell = 38, kMostCells = 700;
+  constexpr float kLeastCell = 27, kReadableCell = 38, kMostCells = 700;
   const FixedRoom fixed = fixed_room(in);
   const auto columns = static_cast<float>(in.shapes.d_k + in.shapes.d_v + in.shapes.nk * fixed.products);
-  return columns * kReadableCell <= kMostCells ? fixed.width + columns * kReadableCell : 0;
+  const bool fits = in.max.x - in.min.x >= fixed.width + columns * kLeastCell;
+  return !fits && columns * kReadableCell <= kMostCells ? fixed.width + columns * kReadableCell : 0;
 }
 
 HeadLayout layout_head(const HeadLayoutInput& in) {
@@ -144,31 +130,31 @@ HeadLayout layout_head(const HeadLayoutInput& in) {
   layout.cell = e.keys_w / static_cast<float>(s.nk);
   const int kv = kv_head_of(s, in.head);
   float x = x0;
-  layout.q = place_at(MatrixKind::kQ, in.head, Axis::kQueries, Axis::kDk, {x, y_mid}, {e.dk_w, e.queries_h}, "Q",
-                      shape_text(s.nq, s.d_k));
+  layout.q = place_at({MatrixKind::kQ, in.head}, Axis::kQueries, Axis::kDk, {x, y_mid}, {e.dk_w, e.queries_h}, "Q",
+                      shape_words(s.nq, s.d_k));
   x += e.dk_w + kGap;
-  layout.k = place_at(MatrixKind::kK, kv, Axis::kDk, Axis::kKeys, {x, y_top + top_h - e.dk_h}, {e.keys_w, e.dk_h}, "Kᵀ",
-                      shape_text(s.d_k, s.nk));
+  layout.k = place_at({MatrixKind::kK, kv}, Axis::kDk, Axis::kKeys, {x, y_top + top_h - e.dk_h}, {e.keys_w, e.dk_h},
+                      "Kᵀ", shape_words(s.d_k, s.nk));
   layout.k.transposed = true;
-  layout.scores = place_at(MatrixKind::kScores, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid},
-                           {e.keys_w, e.queries_h}, "S = Q Kᵀ", shape_text(s.nq, s.nk));
+  layout.scores = place_at({MatrixKind::kScores, in.head}, Axis::kQueries, Axis::kKeys, {x, y_mid},
+                           {e.keys_w, e.queries_h}, "S = Q Kᵀ", shape_words(s.nq, s.nk));
   x += e.keys_w + kGap;
-  layout.scaled = place_at(MatrixKind::kScaled, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid},
+  layout.scaled = place_at({MatrixKind::kScaled, in.head}, Axis::kQueries, Axis::kKeys, {x, y_mid},
                            {e.keys_w, e.queries_h}, "S / √dₖ", "");
   x += e.keys_w + kGap;
   if (in.mask) {
     layout.keep =
-        place_at(MatrixKind::kKeep, 0, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "mask", "");
+        place_at({MatrixKind::kKeep, 0}, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "mask", "");
     layout.keep.numbers = false;
     x += e.keys_w + kGap;
   }
-  layout.attn = place_at(MatrixKind::kAttn, in.head, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h},
+  layout.attn = place_at({MatrixKind::kAttn, in.head}, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h},
                          "A = softmax", "");
   x += e.keys_w + out_gap;
-  layout.v = place_at(MatrixKind::kV, kv, Axis::kKeys, Axis::kDv, {x, y_top + top_h - e.keys_h}, {e.dv_w, e.keys_h},
-                      "V", shape_text(s.nk, s.d_v));
-  layout.out = place_at(MatrixKind::kHeadsOut, in.head, Axis::kQueries, Axis::kDv, {x, y_mid}, {e.dv_w, e.queries_h},
-                        "O = A V", shape_text(s.nq, s.d_v));
+  layout.v = place_at({MatrixKind::kV, kv}, Axis::kKeys, Axis::kDv, {x, y_top + top_h - e.keys_h}, {e.dv_w, e.keys_h},
+                      "V", shape_words(s.nk, s.d_v));
+  layout.out = place_at({MatrixKind::kHeadsOut, in.head}, Axis::kQueries, Axis::kDv, {x, y_mid}, {e.dv_w, e.queries_h},
+                        "O = A V", shape_words(s.nq, s.d_v));
   layout.q.row_labels = true;
   layout.q.label_room = in.query_labels;
   layout.k.col_labels = true;

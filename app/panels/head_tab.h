@@ -20,7 +20,8 @@ struct HeadLayout {
   ImVec2 bars;      // upper left corner of the colour bars
 };
 HeadLayout layout_head(const HeadLayoutInput& input);
-// The width that lets every cell of a small session carry its number; 0 where the session is too large for that.
+// The width that lets every cell of a small session carry its number, where the stage is too narrow for that; 0 where
+// it is not, or the session too large.
 float readable_width(const HeadLayoutInput& input);
 
 void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, ImVec2 max, ActionQueue& queue);

@@ -75,6 +75,9 @@ void draw_card(Ui& ui, const StageInput& in, StageState& state, int head, ImVec2
   place.min = {min.x + kPadding, min.y + kTitle};
   place.size = {side, side};
   place.interactive = false;
+  // The same in every card: numbers that fit one head would not fit another.
+  constexpr float kNumberCell = 30;
+  place.numbers = side >= kNumberCell * static_cast<float>(in.computed.trace.shapes.nk);
   open = draw_matrix(ui, in, state, place, queue) || open;
   const HeadStats& stats = in.computed.digest.heads[static_cast<std::size_t>(head)];
   draw_stats(ui, list, stats, {min.x + kPadding, min.y + kTitle + side + 4}, side);

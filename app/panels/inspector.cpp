@@ -23,7 +23,10 @@ class Writer {
 
   Ui& ui() { return ui_; }
   int decimals() const { return in_.session.view.decimals; }
-  std::string number(double value) const { return format_value(value, decimals()); }
+  std::string number(double value) const {
+    return std::isfinite(value) && std::abs(value) < 1e6 ? format_fixed(value, decimals())
+                                                         : format_value(value, decimals());
+  }
   // A factor of a product: whole numbers as people write them.
   std::string factor(double value) const {
     return format_value(value, value == std::round(value) && std::abs(value) < 1e6 ? 0 : decimals());
@@ -37,9 +40,8 @@ class Writer {
   void space(float height) { ImGui::Dummy({1, height}); }
   void caps(const std::string& text) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    draw_label_in(ui_, list_, {at.x, at.y - 3}, {at.x + width_, at.y + 15}, text, 11, ui_.colors().dim,
-                  TextAlign::kLeft, true);
-    ImGui::Dummy({width_, 20});
+    const float height = draw_label_paragraph(ui_, list_, {at.x, at.y - 2}, width_, text, 11, ui_.colors().dim);
+    ImGui::Dummy({width_, height + 3});
   }
   void section(std::string_view text) {
     space(14);
@@ -66,8 +68,9 @@ class Writer {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float left_width = std::min(84.0f, width_ * 0.32f);
     draw_label_in(ui_, list_, at, {at.x + left_width - 6, at.y + kLine}, left, 13, ui_.colors().dim, TextAlign::kLeft);
-    draw_label_in(ui_, list_, {at.x + left_width, at.y}, {at.x + width_, at.y + kLine}, middle, 13, ui_.colors().text,
-                  TextAlign::kLeft);
+    const float right_width = text_width(ui_, bold ? FontRole::kBold13 : FontRole::kText13, right) + 8;
+    draw_label_in(ui_, list_, {at.x + left_width, at.y}, {at.x + width_ - right_width, at.y + kLine}, middle, 13,
+                  ui_.colors().text, TextAlign::kLeft);
     draw_text_in(ui_, list_, bold ? FontRole::kBold13 : FontRole::kText13, at, {at.x + width_, at.y + kLine}, ink,
                  right, TextAlign::kRight);
     ImGui::Dummy({width_, kLine});
@@ -94,7 +97,7 @@ class Writer {
     const float room = width_ - left_width - right_width;
     const float zero = at.x + left_width + (is_signed ? room / 2 : 0);
     const float full = is_signed ? room / 2 : room;
-    if (std::isfinite(value) && most > 0)
+    if (std::isfinite(value) && value != 0 && most > 0)
       value_bar(ui_, list_, {zero, at.y + kLine / 2}, static_cast<float>(value / most) * full, color);
     draw_text_in(ui_, list_, FontRole::kText13, at, {at.x + width_, at.y + kLine}, ui_.colors().text, right,
                  TextAlign::kRight);
@@ -200,8 +203,9 @@ void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row) 
   std::iota(keys.begin(), keys.end(), Index{0});
   constexpr std::size_t kMost = 8;
   if (keys.size() > kMost) {
-    std::partial_sort(keys.begin(), keys.begin() + kMost, keys.end(),
-                      [&](Index a, Index b) { return attn(row, a) > attn(row, b); });
+    std::partial_sort(keys.begin(), keys.begin() + kMost, keys.end(), [&](Index a, Index b) {
+      return attn(row, a) != attn(row, b) ? attn(row, a) > attn(row, b) : a < b;
+    });
     keys.resize(kMost);
   }
   for (const Index key : keys)
@@ -263,7 +267,8 @@ void write_scale(Writer& w, const Explanation& e, const StageInput& in) {
 void write_precision(Writer& w, const Explanation& e) {
   if (!std::isfinite(e.value)) return;
   w.section("FULL PRECISION");
-  w.pair("float64", grouped_digits(e.value, 15));
+  const bool whole = e.value == std::round(e.value) && std::abs(e.value) < 1e15;
+  w.pair("float64", whole ? format_fixed(e.value, 0) : grouped_digits(e.value, 15));
   std::string stored = format_shortest(e.stored);
   if (stored.starts_with('-')) stored.replace(0, 1, "−");
   w.pair("float32", stored);
@@ -307,11 +312,19 @@ void write_empty(Writer& w, const StageInput& in) {
   w.paragraph(
       "Rest the pointer on a cell: its row and column light up in the factors, and its sum is written out here.");
   w.space(8);
-  w.paragraph("Click a cell of Q, K or V and type a number, or drag it sideways. Every later step follows at once.");
+  const bool projected = std::holds_alternative<ProjectedSource>(in.session.problem.source);
+  w.paragraph(std::string(projected ? "Open X · W, click a cell of X or of a W" : "Click a cell of Q, K or V") +
+              " and type a number, or drag it sideways. Every later step follows at once.");
+}
+
+std::string big_value(const Explanation& e, int decimals) {
+  if (e.id.kind == MatrixKind::kKeep) return e.mask == MaskReason::kVisible ? "visible" : "hidden";
+  return format_value(std::isfinite(e.value) ? e.value : static_cast<double>(e.stored), std::max(3, decimals));
 }
 
 void write_sort(Writer& w, HeadsState& heads) {
-  w.section("SORT HEADS BY");
+  heading(w.ui(), "SORT HEADS BY");
+  w.space(4);
   static constexpr Choice kOrders[] = {
       {"number"}, {"entropy", "lowest first"}, {"previous token", "highest first"}, {"first token", "highest first"}};
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -342,18 +355,20 @@ std::string grouped_digits(double value, int digits) {
 void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, HeadsState& heads, ActionQueue&) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   Writer w(ui, in);
+  const bool sorts = in.session.view.tab == Tab::kHeads && in.computed.trace.shapes.heads > 1;
   const auto cell = focus_cell(state);
   const auto e = cell ? explain(in.computed.trace, cell->id, cell->row, cell->col) : std::nullopt;
   if (!e) {
+    if (sorts) write_sort(w, heads);
+    if (sorts) w.space(18);
     write_empty(w, in);
   } else {
     w.caps(cell_heading(e->id, e->row, e->col, in.computed.session));
-    w.big(std::isfinite(e->value) ? format_value(e->value, std::max(3, w.decimals())) : format_value(e->stored, 3));
+    w.big(big_value(*e, w.decimals()));
     w.paragraph(cell_sentence(*e, in.computed.session));
     write_parts(w, in, *e);
     write_precision(w, *e);
   }
-  if (in.session.view.tab == Tab::kHeads && in.computed.trace.shapes.heads > 1) write_sort(w, heads);
   ImGui::Dummy({1, 24});
   ImGui::PopStyleVar();
 }

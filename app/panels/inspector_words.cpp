@@ -33,7 +33,11 @@ std::string cell_heading(MatrixId id, Index row, Index col, const Session& sessi
                                 ? direct->q.size()
                                 : static_cast<std::size_t>(std::get<ProjectedSource>(session.problem.source).heads);
   std::string text = is_per_head(id.kind) && heads > 1 ? "HEAD " + std::to_string(id.head + 1) + " · " : "";
-  text += upper(id.kind == MatrixKind::kHeadsOut ? "output" : long_name(id.kind)) + " · ";
+  // The weights are what the program is about: in a head they need no name.
+  if (id.kind != MatrixKind::kAttn)
+    text += upper(id.kind == MatrixKind::kHeadsOut ? "output" : long_name(id.kind)) + " · ";
+  else if (text.empty())
+    text = "ATTENTION · ";
   if (cols == Axis::kKeys) return text + place(rows, row, session) + " → " + place(cols, col, session);
   if (rows != Axis::kSingle) text += "ROW " + place(rows, row, session) + ", ";
   return text + "COLUMN " + place(cols, col, session);

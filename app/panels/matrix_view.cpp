@@ -169,7 +169,7 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
     if (x < place.min.x || x > canvas.max().x) continue;
     const Color color = c == lit ? ui.colors().accent : ui.colors().dim;
     const std::string& text = labels[static_cast<std::size_t>(c)];
-    if (upright)
+    if (upright && label_width(ui, text, kLabelSize) + 2 > canvas.cell_w())
       draw_upright(ui, x, place.min.y - 6, place.top_room - 8, text, color);
     else
       draw_label_in(ui, ImGui::GetWindowDrawList(), {canvas.x_of(double(c)), place.min.y - 22},
@@ -198,7 +198,8 @@ void draw_marks(Ui& ui, const StageInput& in, const StageState& state, const Can
   if (const auto focus = focus_cell(state)) {
     for (const Highlight& link : linked_cells(in.computed.trace, *focus))
       if (link.id == place.id) outline(link.rect, 2);
-    if (focus->id == place.id) outline({focus->row, focus->col, 1, 1}, 2);
+    const bool chosen = state.selection && state.selection->cell() == *focus;
+    if (focus->id == place.id) outline({focus->row, focus->col, 1, 1}, chosen ? 2.0f : 1.0f);
   }
   if (state.selection && state.selection->id == place.id) {
     const Rect rect = state.selection->rect();
@@ -217,7 +218,20 @@ std::optional<CellRef> cell_under_mouse(const Canvas& canvas) {
   return canvas.cell(row, col);
 }
 
-void handle_wheel(const Canvas& canvas) {
+// Queries and keys of one list of tokens zoom together, so that S and A stay in proportion whatever was pointed at.
+void zoom_other_side(const StageInput& in, StageState& state, const Canvas& canvas, double factor) {
+  if (in.computed.session.key_tokens) return;
+  const Axis rows = canvas.place.rows, cols = canvas.place.cols;
+  const auto count = static_cast<double>(in.computed.trace.shapes.nq);
+  const auto is_token = [](Axis axis) { return axis == Axis::kQueries || axis == Axis::kKeys; };
+  if (is_token(rows) == is_token(cols)) return;
+  const Axis mine = is_token(rows) ? rows : cols;
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const double at = is_token(rows) ? canvas.row_at(mouse.y) : canvas.col_at(mouse.x);
+  state.axes[mine == Axis::kQueries ? Axis::kKeys : Axis::kQueries].zoom_about(count, at, factor);
+}
+
+void handle_wheel(const StageInput& in, StageState& state, const Canvas& canvas) {
   const ImGuiIO& io = ImGui::GetIO();
   if (io.MouseWheelH != 0 || (io.MouseWheel != 0 && io.KeyShift)) {
     const double step = io.MouseWheelH != 0 ? io.MouseWheelH : io.MouseWheel;
@@ -225,6 +239,7 @@ void handle_wheel(const Canvas& canvas) {
     canvas.col_view.clamp(double(canvas.cols));
   } else if (io.MouseWheel != 0) {
     const double factor = std::pow(1.2, io.MouseWheel);
+    zoom_other_side(in, state, canvas, factor);
     canvas.col_view.zoom_about(double(canvas.cols), canvas.col_at(io.MousePos.x), factor);
     canvas.row_view.zoom_about(double(canvas.rows), canvas.row_at(io.MousePos.y), factor);
   }
@@ -251,6 +266,21 @@ void name_cells(Ui& ui, const Canvas& canvas, const std::string& name) {
 }
 
 }  // namespace
+
+MatrixPlace place_at(MatrixId id, Axis rows, Axis cols, ImVec2 min, ImVec2 size, std::string title,
+                     std::string subtitle) {
+  MatrixPlace place;
+  place.id = id;
+  place.rows = rows;
+  place.cols = cols;
+  place.min = {std::floor(min.x), std::floor(min.y)};
+  place.size = {std::max(1.0f, std::floor(size.x)), std::max(1.0f, std::floor(size.y))};
+  place.title = std::move(title);
+  place.subtitle = std::move(subtitle);
+  return place;
+}
+
+std::string shape_words(Index rows, Index cols) { return std::to_string(rows) + " × " + std::to_string(cols); }
 
 std::string matrix_name(MatrixId id) {
   return "matrix/" + std::string(file_key(id.kind)) + "/" + std::to_string(id.head + 1);
@@ -284,7 +314,7 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
   if (hovered && under) {
     state.hover = under;
     state.pointed = place.id;
-    handle_wheel(canvas);
+    handle_wheel(in, state, canvas);
   }
   const bool panning = ImGui::IsItemActive() &&
                        (ImGui::IsMouseDragging(2, 2) ||

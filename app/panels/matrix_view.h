@@ -25,6 +25,12 @@ struct MatrixPlace {
   bool interactive = true;  // takes hover, selection and edits; false: only hover and click
 };
 
+// `min` and `size` are rounded down to whole pixels.
+MatrixPlace place_at(MatrixId id, Axis rows, Axis cols, ImVec2 min, ImVec2 size, std::string title,
+                     std::string subtitle);
+// "3 × 4"
+std::string shape_words(Index rows, Index cols);
+
 // Draws the matrix and handles the mouse over it. Edits go to `queue`; hover and selection to `state`.
 // Returns true when the matrix was clicked without dragging.
 bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPlace& place, ActionQueue& queue);

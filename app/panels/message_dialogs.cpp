@@ -10,15 +10,17 @@ void ask(QuestionState& state, std::string title, std::string text, std::string 
 }
 
 Answer draw_question(Ui& ui, QuestionState& state) {
+  // The key that led here is still down: it answers nothing.
+  const bool fresh = state.just_opened;
   if (!begin_modal(ui, "question", state.title, {460, 190}, state.open, state.just_opened)) return Answer::kNone;
   const float width = ImGui::GetContentRegionAvail().x;
   draw_label_paragraph(ui, ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos(), width, state.text, 13,
                        ui.colors().dim);
   const int button = modal_buttons(ui, "question", state.yes, state.other);
   Answer answer = Answer::kNone;
-  if (button == 1 || enter_pressed()) answer = Answer::kYes;
+  if (button == 1 || (!fresh && enter_pressed())) answer = Answer::kYes;
   if (button == 3) answer = Answer::kOther;
-  if (button == 2 || key_pressed(Key::kEscape, false)) answer = Answer::kCancel;
+  if (button == 2 || (!fresh && take_escape(ui))) answer = Answer::kCancel;
   if (answer != Answer::kNone) state.open = false;
   end_modal(state.open);
   return answer;
@@ -50,8 +52,7 @@ void draw_shortcuts(Ui& ui, InfoState& state) {
                  TextAlign::kLeft);
     ImGui::Dummy({520, 27});
   }
-  if (modal_buttons(ui, "shortcuts", "Close", {}, {}) == 1 || key_pressed(Key::kEscape, false) || enter_pressed())
-    state.open = false;
+  if (modal_buttons(ui, "shortcuts", "Close", {}, {}) == 1 || take_escape(ui) || enter_pressed()) state.open = false;
   end_modal(state.open);
 }
 
@@ -61,8 +62,7 @@ void draw_about(Ui& ui, InfoState& state) {
   draw_paragraph(ui, ImGui::GetWindowDrawList(), FontRole::kText13, ImGui::GetCursorScreenPos(), width, ui.colors().dim,
                  "A laboratory for attention: edit Q, K and V and see every number follow, from the scores to "
                  "Concat(head₁ … headₕ)·Wᴼ. Values are computed in float64 and shown as float32. MIT licence.");
-  if (modal_buttons(ui, "about", "Close", {}, {}) == 1 || key_pressed(Key::kEscape, false) || enter_pressed())
-    state.open = false;
+  if (modal_buttons(ui, "about", "Close", {}, {}) == 1 || take_escape(ui) || enter_pressed()) state.open = false;
   end_modal(state.open);
 }
 

@@ -48,7 +48,7 @@ void draw_source(Ui& ui, const Session& session, SetupState& state, ActionQueue&
   size_row(ui, state, queue, "dᵥ", "field/d-v", double(s->d_v), kMaxHeadSize,
            [](double v) { return SetDv{static_cast<Index>(v)}; });
   if (projected)
-    size_row(ui, state, queue, "d model", "field/d-model", double(s->d_model), kMaxModelSize,
+    size_row(ui, state, queue, "d_model", "field/d-model", double(s->d_model), kMaxModelSize,
              [](double v) { return SetDModel{static_cast<Index>(v)}; });
   const bool has_wo = session.problem.wo.has_value();
   if (switch_field(ui, "switch/wo", labelled_row(ui, "output projection Wᴼ", 40), has_wo))
@@ -69,7 +69,7 @@ void draw_scale(Ui& ui, const Session& session, SetupState& state, ActionQueue& 
   AttentionOptions options = session.problem.options;
   Result<Shapes> storage = Error{};
   const Shapes* s = shapes_of(session, storage);
-  static constexpr Choice kScales[] = {{"1/√dₖ", "the usual"}, {"1", "none"}, {"own value"}};
+  static constexpr Choice kScales[] = {{"1/√dₖ", "the usual"}, {"1", "none"}, {"custom"}};
   const int current = !options.scale ? 0 : *options.scale == 1.0f ? 1 : 2;
   if (const auto picked = choice_field(ui, "field/scale", labelled_row(ui, "scale", 104), kScales, current)) {
     if (*picked == 0) options.scale.reset();
@@ -110,7 +110,7 @@ void draw_attention(Ui& ui, const Session& session, SetupState& state, ActionQue
     gap(kRowGap);
   }
   if (!std::holds_alternative<ProjectedSource>(session.problem.source)) {
-    if (switch_field(ui, "switch/cross", labelled_row(ui, "keys of other tokens", 40), cross))
+    if (switch_field(ui, "switch/cross", labelled_row(ui, "cross-attention", 40), cross))
       queue.push(SetCrossAttention{!cross});
     gap(kRowGap);
   }
@@ -144,7 +144,7 @@ void draw_map_row(Ui& ui, std::string_view label, const std::string& name, const
 void draw_range_row(Ui& ui, SetupState& state, std::string_view label, const std::string& name,
                     const ViewSettings& view, RangeSpec ViewSettings::*slot, const FiniteExtent& extent,
                     ActionQueue& queue) {
-  static constexpr Choice kModes[] = {{"0 … 1"}, {"automatic", "least … most"}, {"symmetric", "−m … m"}, {"own ends"}};
+  static constexpr Choice kModes[] = {{"0 … 1"}, {"automatic", "least … most"}, {"symmetric", "−m … m"}, {"custom"}};
   ViewSettings changed = view;
   RangeSpec& spec = changed.*slot;
   if (const auto picked = choice_field(ui, name, labelled_row(ui, label, 108), kModes, static_cast<int>(spec.mode))) {

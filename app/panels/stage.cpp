@@ -31,6 +31,7 @@ void AxisView::zoom_about(double count, double at, double factor) {
 
 std::optional<CellRef> focus_cell(const StageState& state) {
   if (state.scrub.active) return state.scrub.cell;
+  if (state.keyboard_leads && state.selection) return state.selection->cell();
   if (state.last_hover) return state.last_hover;
   if (state.selection) return state.selection->cell();
   return std::nullopt;

@@ -59,8 +59,9 @@ struct StageState {
   std::optional<Selection> selection;
   CellEdit edit;
   Scrub scrub;
-  bool selecting = false;  // dragging a block with Shift
-  bool open_menu = false;  // the context menu is due
+  bool keyboard_leads = false;  // the arrows moved last: the chosen cell is explained, not the one under the pointer
+  bool selecting = false;       // dragging a block with Shift
+  bool open_menu = false;       // the context menu is due
   std::map<Axis, AxisView> axes;
   std::optional<MatrixId> pointed;  // matrix under the pointer, for zoom and export
 };

@@ -35,7 +35,7 @@ void draw_text_entry(Ui& ui, const StageInput& in, Side side, const std::vector<
   TextFieldLook look;
   look.hint = "type tokens";
   const TextFieldResult result = text_field(ui, name, at, {at.x + width, at.y + 36}, state.text, look);
-  tooltip(ui, kTokensTip);
+  if (ui.focus != name) tooltip(ui, kTokensTip);
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({width, 36});
   if (result.activated) state.gesture = queue.new_gesture();
@@ -47,6 +47,13 @@ void draw_text_entry(Ui& ui, const StageInput& in, Side side, const std::vector<
   if (result.left && split_tokens(state.text.edit.text, session.split).empty()) state.synced_version = 0;
 }
 
+void start_rename(Ui& ui, Side side, Index index, const std::string& token, TokenListState& state) {
+  state.renaming = index;
+  state.rename.edit.set(token);
+  state.rename.edit.select_all();
+  focus_text_field(ui, side_name(side) + "/rename", state.rename);
+}
+
 void draw_chip_menu(Ui& ui, Side side, Index index, const std::vector<std::string>& tokens, const Session& session,
                     TokenListState& state, ActionQueue& queue) {
   const auto item = [&](const char* text, bool enabled = true) {
@@ -54,14 +61,14 @@ void draw_chip_menu(Ui& ui, Side side, Index index, const std::vector<std::strin
     ui.widgets->add_last_item("chip-menu/" + std::string(text));
     return picked;
   };
-  if (item("Rename")) {
-    state.renaming = index;
-    state.rename.edit.set(tokens[static_cast<std::size_t>(index)]);
-    state.rename.edit.select_all();
-    focus_text_field(ui, side_name(side) + "/rename", state.rename);
-  }
-  if (item("Insert before")) queue.push(InsertToken{side, index, "new"});
-  if (item("Insert after")) queue.push(InsertToken{side, index + 1, "new"});
+  if (item("Rename")) start_rename(ui, side, index, tokens[static_cast<std::size_t>(index)], state);
+  // A new token waits for its name.
+  const auto insert = [&](Index at) {
+    queue.push(InsertToken{side, at, "new"});
+    start_rename(ui, side, at, "new", state);
+  };
+  if (item("Insert before")) insert(index);
+  if (item("Insert after")) insert(index + 1);
   if (item("Move left", index > 0)) queue.push(MoveToken{side, index, index - 1});
   if (item("Move right", index + 1 < static_cast<Index>(tokens.size()))) queue.push(MoveToken{side, index, index + 1});
   if (item("Remove", tokens.size() > 1)) queue.push(RemoveToken{side, index});
@@ -98,12 +105,23 @@ void draw_chip(Ui& ui, ImVec2 min, ImVec2 max, const std::string& token, const C
   }
 }
 
-void draw_rename(Ui& ui, Side side, ImVec2 at, float width, TokenListState& state, ActionQueue& queue) {
-  const TextFieldResult result = text_field(ui, side_name(side) + "/rename", at, {at.x + width, at.y + kChipHeight},
-                                            state.rename, {{}, 13, TextAlign::kLeft, true});
-  if ((result.entered || result.left) && !result.cancelled && !state.rename.edit.text.empty())
-    queue.push(RenameToken{side, state.renaming, state.rename.edit.text});
-  if (result.left || ui.focus != side_name(side) + "/rename") state.renaming = -1;
+// Typed text is split again with every key, so a token that the split would take apart could not stay.
+bool stays_whole(const std::string& token, TokenSplit split) { return split_tokens(token, split).size() == 1; }
+
+void draw_rename(Ui& ui, const Session& session, Side side, ImVec2 at, float width, TokenListState& state,
+                 ActionQueue& queue) {
+  const std::string name = side_name(side) + "/rename";
+  TextFieldLook look;
+  look.text_size = 13;
+  const TextFieldResult result = text_field(ui, name, at, {at.x + width, at.y + kChipHeight}, state.rename, look);
+  const std::string& text = state.rename.edit.text;
+  if (result.left && !result.cancelled && !text.empty()) {
+    if (stays_whole(text, session.split))
+      queue.push(RenameToken{side, state.renaming, text});
+    else
+      queue.messages.push_back("“" + text + "” would be split into several tokens: choose another way to split first");
+  }
+  if (result.left || ui.focus != name) state.renaming = -1;
 }
 
 // Dragging a chip over another moves the token there.
@@ -151,7 +169,7 @@ void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side
     const ImVec2 min{origin.x + x, origin.y + y}, max{min.x + chip, min.y + kChipHeight};
     x += chip + kChipGap;
     if (renaming) {
-      draw_rename(ui, side, min, chip, state, queue);
+      draw_rename(ui, in.session, side, min, chip, state, queue);
       continue;
     }
     const std::string name = side_name(side) + "/chip/" + std::to_string(i);
@@ -162,16 +180,15 @@ void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side
     const bool lit = side == Side::kQueries ? link.query == index : link.key == index;
     const bool hidden = is_key && i < valid.size() && valid[i] == 0;
     draw_chip(ui, min, max, tokens[i], {lit, hidden, state.dragged == index});
-    if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(0)) {
-      state.renaming = index;
-      state.rename.edit.set(tokens[i]);
-      state.rename.edit.select_all();
-      focus_text_field(ui, side_name(side) + "/rename", state.rename);
-    }
+    if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(0)) start_rename(ui, side, index, tokens[i], state);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8, 9});
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {12, 10});
     if (ImGui::BeginPopupContextItem((name + "/menu").c_str())) {
+      if (take_escape(ui)) ImGui::CloseCurrentPopup();
       draw_chip_menu(ui, side, index, tokens, in.session, state, queue);
       ImGui::EndPopup();
     }
+    ImGui::PopStyleVar(2);
     if (state.dragged < 0) tooltip(ui, "Double-click to rename, drag to move, right-click for more.");
   }
   if (!ImGui::IsMouseDown(0)) state.dragged = -1;

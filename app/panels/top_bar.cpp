@@ -26,6 +26,7 @@ void menu(Ui& ui, const char* name, MenuId id, const TopBarInput& input, ActionQ
   const bool open = ImGui::BeginMenu(name);
   ui.widgets->add_last_item("menu/" + std::string(name));
   if (!open) return;
+  if (take_escape(ui)) ImGui::CloseCurrentPopup();
   for (const CommandInfo& command : commands()) {
     if (command.menu != id) continue;
     if (command.line_before) ImGui::Separator();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/ui/keys.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -114,13 +115,18 @@ std::optional<int> choice_field(Ui& ui, const std::string& name, const Box& box,
   list->AddPolyline(chevron, 3, to_u32(ui.colors().dim), 0, 1.2f);
 
   std::optional<int> picked;
-  ImGui::SetNextWindowPos({box.max.x, box.max.y + 4}, ImGuiCond_Always, {1, 0});
+  // Above the box where the list would leave the window.
+  const float list_height = 28 * static_cast<float>(choices.size()) + 16;
+  const bool above = box.max.y + list_height > ImGui::GetIO().DisplaySize.y;
+  ImGui::SetNextWindowPos({box.max.x, above ? box.min.y - 4 : box.max.y + 4}, ImGuiCond_Always,
+                          {1, above ? 1.0f : 0.0f});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {6, 6});
   if (ImGui::BeginPopup(popup.c_str())) {
+    if (take_escape(ui)) ImGui::CloseCurrentPopup();
     float width = box.max.x - box.min.x - 12;
     for (const Choice& choice : choices)
       width = std::max(width, text_width(ui, FontRole::kText13, choice.text) +
-                                  text_width(ui, FontRole::kSmall11, choice.detail) + 36);
+                                  (choice.detail.empty() ? 0 : label_width(ui, choice.detail, 11)) + 36);
     for (int i = 0; i < static_cast<int>(choices.size()); ++i) {
       const Choice& choice = choices[static_cast<std::size_t>(i)];
       const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -135,8 +141,8 @@ std::optional<int> choice_field(Ui& ui, const std::string& name, const Box& box,
         popup_list->AddRectFilled(at, {at.x + width, at.y + 28}, to_u32(ui.colors().accent_soft), 5);
       draw_text_in(ui, popup_list, FontRole::kText13, {at.x + 8, at.y}, {at.x + width, at.y + 28},
                    i == current ? ui.colors().accent : ui.colors().text, choice.text, TextAlign::kLeft);
-      draw_text_in(ui, popup_list, FontRole::kSmall11, at, {at.x + width - 8, at.y + 28}, ui.colors().dim,
-                   choice.detail, TextAlign::kRight);
+      draw_label_in(ui, popup_list, at, {at.x + width - 8, at.y + 28}, choice.detail, 11, ui.colors().dim,
+                    TextAlign::kRight);
       ImGui::SetCursorScreenPos({at.x, at.y + 28});
     }
     ImGui::EndPopup();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/ui/keys.h"
 #include "core/base/utf8.h"
 
 namespace qkv {
@@ -14,16 +15,24 @@ const ColorTable& Ui::table(const std::string& colormap) {
   return it->second;
 }
 
+bool take_escape(Ui& ui) {
+  if (ui.escape_taken || !key_pressed(Key::kEscape, false)) return false;
+  ui.escape_taken = true;
+  return true;
+}
+
 ImVec2 snap(const Ui& ui, ImVec2 p) {
   return {std::round(p.x * ui.scale) / ui.scale, std::round(p.y * ui.scale) / ui.scale};
 }
 
 float text_width(const Ui& ui, FontRole role, std::string_view text) {
+  if (text.empty()) return 0;
   const ImFont* font = ui.fonts->get(role);
   return font->CalcTextSizeA(FontSet::size(role), 1e9f, 0, text.data(), text.data() + text.size()).x;
 }
 
 void draw_text(const Ui& ui, ImDrawList* list, FontRole role, ImVec2 pos, Color color, std::string_view text) {
+  if (text.empty()) return;  // ImGui measures an empty range as a C string
   list->AddText(ui.fonts->get(role), FontSet::size(role), snap(ui, pos), to_u32(color), text.data(),
                 text.data() + text.size());
 }
@@ -41,7 +50,7 @@ namespace {
 
 // `list` may be nullptr: then only the width is worked out.
 float formula(const Ui& ui, ImDrawList* list, FontRole role, ImVec2 pos, Color color, std::string_view text) {
-  constexpr float kRaise = 3;
+  constexpr float kRaise = 2;
   float x = pos.x;
   while (!text.empty()) {
     const std::size_t hat = std::min(text.find('^'), text.size());

@@ -33,6 +33,7 @@ struct Ui {
   std::deque<HeatmapDraw> heatmaps;  // of this frame: draw lists point into it
   std::string typed;                 // UTF-8 typed since the last frame; whoever has the focus takes it
   std::string focus;                 // name of the text field that owns the keyboard; empty = none
+  bool escape_taken = false;         // the innermost popup had it
   bool focus_seen = false;           // the owner was drawn in this frame
   double next_frame_in = 1e9;        // seconds until something changes by itself (a caret, a toast)
 
@@ -49,6 +50,9 @@ inline Color with_alpha(Color c, double alpha) {
   c.a = static_cast<std::uint8_t>(c.a * alpha + 0.5);
   return c;
 }
+// Escape, for whoever asks first in this frame.
+bool take_escape(Ui& ui);
+
 // To the nearest device pixel.
 ImVec2 snap(const Ui& ui, ImVec2 p);
 

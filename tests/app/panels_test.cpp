@@ -197,3 +197,68 @@ TEST_CASE("every example opens and every tab draws, in small and large windows")
     }
   }
 }
+
+TEST_CASE("every list of choices opens, and the scale and the ranges are set from them") {
+  Harness h(1440, 1200);
+  h.click("field/scale");
+  h.click("field/scale/1");
+  CHECK(h.app().session().problem.options.scale == 1.0f);
+  CHECK(h.trace(MatrixKind::kScaled)(1, 0) == 5.0f);
+  h.click("field/scale");
+  h.click("field/scale/custom");
+  CHECK(h.app().session().problem.options.scale == doctest::Approx(0.5));
+  h.click("field/scale");
+  h.click("field/scale/1/√dₖ");
+  CHECK_FALSE(h.app().session().problem.options.scale.has_value());
+  h.click("field/weights-range");
+  h.click("field/weights-range/custom");
+  CHECK(h.app().session().view.weights_range.mode == RangeMode::kCustom);
+  h.click("field/signed-range");
+  h.click("field/signed-range/automatic");
+  CHECK(h.app().session().view.signed_range.mode == RangeMode::kAuto);
+  h.click("field/weights-map");
+  h.click("field/weights-map/magma");
+  CHECK(h.app().session().view.weights_map == "magma");
+  h.key(Key::kE, true);
+  for (const char* field : {"export/view", "export/theme"}) {
+    h.click(field);
+    h.key(Key::kEscape);
+    CHECK(h.has("export/path"));
+  }
+}
+
+TEST_CASE("the splitters move, and their places are remembered") {
+  Harness h;
+  const float left = h.app().preferences().left_width, right = h.app().preferences().right_width;
+  h.drag("splitter/left", {40, 0});
+  CHECK(h.app().preferences().left_width == doctest::Approx(left + 40));
+  h.drag("splitter/right", {-30, 0});
+  CHECK(h.app().preferences().right_width == doctest::Approx(right + 30));
+}
+
+TEST_CASE("an existing file is asked about before it is replaced") {
+  TempFolder folder;
+  const std::filesystem::path file = folder.path / "kept.png";
+  std::ofstream(file) << "precious";
+  Harness h;
+  h.key(Key::kE, true);
+  h.key(Key::kA, true);
+  h.type(file.string());
+  h.key(Key::kEnter);
+  CHECK(std::filesystem::file_size(file) == 8);
+  REQUIRE(h.has("question/ok"));
+  h.click("question/cancel");
+  CHECK(std::filesystem::file_size(file) == 8);
+}
+
+TEST_CASE("the inspector follows the arrows until the pointer moves") {
+  Harness h;
+  h.click("matrix/q/1/cell/0,0");
+  h.key(Key::kDown);
+  h.type("5");
+  h.key(Key::kEscape);
+  CHECK(h.trace(MatrixKind::kQ)(1, 0) == 1.0f);
+  h.key(Key::kEscape);
+  h.key(Key::kDelete);
+  CHECK(h.trace(MatrixKind::kQ)(1, 0) == 1.0f);  // nothing is chosen any more
+}

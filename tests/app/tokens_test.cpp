@@ -81,3 +81,21 @@ TEST_CASE("a key can be hidden and shown again") {
   h.click("button/show-keys");
   CHECK(h.trace(MatrixKind::kAttn)(0, 1) > 0.4f);
 }
+
+TEST_CASE("a name that the split would take apart is refused") {
+  Harness h;
+  h.double_click("tokens/chip/1");
+  h.type("two words");
+  h.key(Key::kEnter);
+  CHECK(h.app().session().tokens == Tokens{"貓", "追", "老鼠"});
+  CHECK(h.has("toast/0"));
+}
+
+TEST_CASE("an inserted token waits for its name") {
+  Harness h;
+  h.click("tokens/chip/0", 1);
+  h.click("chip-menu/Insert after");
+  h.type("大");
+  h.key(Key::kEnter);
+  CHECK(h.app().session().tokens == Tokens{"貓", "大", "追", "老鼠"});
+}
