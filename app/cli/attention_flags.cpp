@@ -39,16 +39,100 @@ Result<std::vector<std::uint8_t>> parse_key_valid(std::string_view text) {
   return valid;
 }
 
+// "0,1,-2.5" as [H].
+Result<std::vector<float>> parse_sink(std::string_view text) {
+  std::vector<float> sink;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const Result<float> number = parse_number("--sink", text.substr(0, comma));
+    if (!number.ok()) return number.error();
+    sink.push_back(number.value());
+    if (comma == std::string_view::npos) return sink;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+Status set_rope(const AttentionFlags& flags, AttentionOptions& options) {
+  if (flags.rope) {
+    if (*flags.rope == "none") {
+      options.rope.reset();
+    } else if (*flags.rope == "half" || *flags.rope == "interleaved") {
+      if (!options.rope) options.rope = Rope{};
+      options.rope->style = *flags.rope == "half" ? RopeStyle::kHalf : RopeStyle::kInterleaved;
+    } else {
+      return unknown_name("--rope", *flags.rope, {"half", "interleaved", "none"});
+    }
+  }
+  if (!flags.rope_base) return Done{};
+  if (!options.rope) return usage_error("--rope-base: there is no rope; add --rope half or --rope interleaved");
+  const Result<float> base = parse_number("--rope-base", *flags.rope_base);
+  if (!base.ok()) return base.error();
+  options.rope->base = base.value();
+  return Done{};
+}
+
+// What acts on scores before the mask.
+Status set_scaling(const AttentionFlags& flags, AttentionOptions& options) {
+  if (const Status rope = set_rope(flags, options); !rope.ok()) return rope;
+  if (flags.scale) {
+    const Result<float> scale = parse_number("--scale", *flags.scale);
+    if (!scale.ok()) return scale.error();
+    options.scale = scale.value();
+  }
+  if (flags.softcap) {
+    const Result<float> softcap = parse_number("--softcap", *flags.softcap);
+    if (!softcap.ok()) return softcap.error();
+    options.softcap = softcap.value();
+  }
+  if (flags.alibi_given->count() > 0) options.alibi = flags.alibi;
+  return Done{};
+}
+
+// Which keys a query sees, and the sink.
+Status set_masks(const AttentionFlags& flags, AttentionOptions& options) {
+  if (flags.causal_given->count() > 0) options.causal = flags.causal;
+  if (flags.align) {
+    if (*flags.align != "bottom_right" && *flags.align != "top_left") {
+      return unknown_name("--align", *flags.align, {"bottom_right", "top_left"});
+    }
+    options.align = *flags.align == "top_left" ? CausalAlign::kTopLeft : CausalAlign::kBottomRight;
+  }
+  if (flags.window) {
+    const Result<int> window = parse_int("--window", *flags.window, 1, static_cast<int>(kMaxWindow));
+    if (!window.ok()) return window.error();
+    options.window = window.value();
+  }
+  if (flags.key_valid) {
+    const Result<std::vector<std::uint8_t>> valid = parse_key_valid(*flags.key_valid);
+    if (!valid.ok()) return valid.error();
+    options.key_valid = valid.value();
+  }
+  if (flags.sink) {
+    const Result<std::vector<float>> sink = parse_sink(*flags.sink);
+    if (!sink.ok()) return sink.error();
+    options.sink = sink.value();
+  }
+  return Done{};
+}
+
 }  // namespace
 
 void add_attention_flags(CLI::App& app, AttentionFlags& flags, bool with_scale) {
   add_text(app, "--options", flags.options, "JSON|@FILE",
            "Attention options as in a session file, over what FILE says: '{\"causal\":true}'");
+  add_text(app, "--rope", flags.rope, "STYLE",
+           "Rotate q and k by position: half (x_i with x_i+d/2, as Llama), interleaved (x_2i with x_2i+1, as GPT-J), "
+           "none");
+  add_text(app, "--rope-base", flags.rope_base, "X", "The base of the rotation's angles (default: 10000)");
+  if (with_scale) add_text(app, "--scale", flags.scale, "X", "What QKᵀ is multiplied by (default: 1/√d_k)");
+  add_text(app, "--softcap", flags.softcap, "X", "Bound scaled scores smoothly: X·tanh(s/X)");
+  flags.alibi_given = app.add_flag("--alibi,!--no-alibi", flags.alibi, "Subtract slope·|i−j|, a slope for each head");
   flags.causal_given = app.add_flag("--causal,!--no-causal", flags.causal, "Each query sees the keys up to its own");
   add_text(app, "--align", flags.align, "CORNER",
            "Where the causal diagonal ends if queries and keys differ in number: bottom_right (default), top_left");
-  if (with_scale) add_text(app, "--scale", flags.scale, "X", "What QKᵀ is multiplied by (default: 1/√d_k)");
+  add_text(app, "--window", flags.window, "N", "See only keys nearer than N, on both sides unless causal");
   add_text(app, "--key-valid", flags.key_valid, "1,1,0", "For each key 1, or 0 to hide it from every query");
+  add_text(app, "--sink", flags.sink, "0,1,-2,5", "For each head a logit that joins the softmax denominator alone");
 }
 
 Status apply_attention_flags(const AttentionFlags& flags, Session& session) {
@@ -58,23 +142,8 @@ Status apply_attention_flags(const AttentionFlags& flags, Session& session) {
     if (!given.ok()) return given.error();
     options = given.value();
   }
-  if (flags.causal_given->count() > 0) options.causal = flags.causal;
-  if (flags.align) {
-    if (*flags.align != "bottom_right" && *flags.align != "top_left") {
-      return unknown_name("--align", *flags.align, {"bottom_right", "top_left"});
-    }
-    options.align = *flags.align == "top_left" ? CausalAlign::kTopLeft : CausalAlign::kBottomRight;
-  }
-  if (flags.scale) {
-    const Result<float> scale = parse_number("--scale", *flags.scale);
-    if (!scale.ok()) return scale.error();
-    options.scale = scale.value();
-  }
-  if (flags.key_valid) {
-    const Result<std::vector<std::uint8_t>> valid = parse_key_valid(*flags.key_valid);
-    if (!valid.ok()) return valid.error();
-    options.key_valid = valid.value();
-  }
+  if (const Status set = set_scaling(flags, options); !set.ok()) return set;
+  if (const Status set = set_masks(flags, options); !set.ok()) return set;
   if (options == session.problem.options) return Done{};
 
   session.problem.options = options;

@@ -8,9 +8,9 @@ namespace qkv::cli {
 // The words as given. A flag goes over --options, which goes over the file.
 struct AttentionFlags {
   std::optional<std::string> options;  // JSON, or @file
-  std::optional<std::string> align, scale, key_valid;
-  bool causal = false;
-  const CLI::Option* causal_given = nullptr;
+  std::optional<std::string> rope, rope_base, scale, softcap, align, window, key_valid, sink;
+  bool alibi = false, causal = false;
+  const CLI::Option *alibi_given = nullptr, *causal_given = nullptr;
 };
 
 // `with_scale` false where --scale is something else in the command (the picture's); --options sets the scale there.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "app/cli/commands.h"
 #include "core/base/number_text.h"
@@ -64,12 +65,22 @@ std::string dtype_name(const std::string& descr) {
   return descr;
 }
 
+// The options as in a session file, with the scale in effect and of the bias its shape.
 Json options_json(const AttentionOptions& options, const Shapes& shapes) {
   Json json;
+  if (options.rope) {
+    json["rope"] = {{"base", options.rope->base},
+                    {"style", options.rope->style == RopeStyle::kHalf ? "half" : "interleaved"}};
+  }
   json["scale"] = options.scale ? static_cast<double>(*options.scale) : effective_scale(options, shapes.d_k);
+  if (options.softcap) json["softcap"] = *options.softcap;
+  json["alibi"] = options.alibi;
+  if (options.bias) json["bias"] = {options.bias->rows(), options.bias->cols()};
   json["causal"] = options.causal;
   json["align"] = options.align == CausalAlign::kTopLeft ? "top_left" : "bottom_right";
+  if (options.window) json["window"] = *options.window;
   if (!options.key_valid.empty()) json["key_valid"] = options.key_valid;
+  if (!options.sink.empty()) json["sink"] = options.sink;
   return json;
 }
 
@@ -95,18 +106,27 @@ std::string joined(const std::vector<std::string>& tokens) {
 }
 
 Row options_row(const AttentionOptions& options, const Shapes& shapes) {
-  std::string text = "scale " + (options.scale ? format_shortest(*options.scale)
-                                               : "1/√d_k = " + format_fixed(effective_scale(options, shapes.d_k), 4));
+  std::string text;
+  if (options.rope) {
+    text += options.rope->style == RopeStyle::kHalf ? "rope half" : "rope interleaved";
+    text += " base " + format_shortest(options.rope->base) + ", ";
+  }
+  text += "scale " + (options.scale ? format_shortest(*options.scale)
+                                    : "1/√d_k = " + format_fixed(effective_scale(options, shapes.d_k), 4));
+  if (options.softcap) text += ", softcap " + format_shortest(*options.softcap);
+  if (options.alibi) text += ", alibi";
+  if (options.bias) text += ", bias " + std::to_string(shapes.nq) + " × " + std::to_string(shapes.nk);
   if (options.causal) {
     text += ", causal";
     if (shapes.nq != shapes.nk) text += options.align == CausalAlign::kTopLeft ? " top_left" : " bottom_right";
   }
-  if (!options.key_valid.empty()) {
-    text += ", key_valid ";
-    for (std::size_t i = 0; i < options.key_valid.size(); ++i) {
-      text += (i == 0 ? "" : ",") + std::to_string(options.key_valid[i]);
-    }
-  }
+  if (options.window) text += ", window " + std::to_string(*options.window);
+  std::string list;
+  for (const std::uint8_t valid : options.key_valid)
+    list += (list.empty() ? ", key_valid " : ",") + std::to_string(valid);
+  text += std::exchange(list, "");
+  for (const float sink : options.sink) list += (list.empty() ? ", sink " : ",") + format_shortest(sink);
+  text += list;
   return {"attention", text};
 }
 

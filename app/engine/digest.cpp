@@ -36,7 +36,7 @@ ScaleGroup scale_group(MatrixKind kind) {
 
 TraceDigest digest(const Trace& trace) {
   TraceDigest result;
-  const Index shift = trace.problem.options.align == CausalAlign::kBottomRight ? trace.shapes.nk - trace.shapes.nq : 0;
+  const Index shift = query_shift(trace.problem.options, trace.shapes.nq, trace.shapes.nk);
   for (const HeadTrace& head : trace.heads) result.heads.push_back(head_stats(head.attn, trace.keep, shift));
   for (const MatrixKind kind : kAllMatrixKinds) {
     const int count = is_per_head(kind) ? trace.shapes.heads : 1;
@@ -49,12 +49,14 @@ TraceDigest digest(const Trace& trace) {
       total = merge(total, extent);
     }
   }
-  for (const HeadTrace& head : trace.heads)
+  for (int h = 0; h < trace.shapes.heads; ++h) {
+    const HeadTrace& head = trace.heads[static_cast<std::size_t>(h)];
     for (Index row = 0; row < head.attn.rows(); ++row) {
       if (head.rows[static_cast<std::size_t>(row)].visible == 0) continue;
-      const double off = std::abs(head.attn.row(row).cast<double>().sum() - 1);
+      const double off = std::abs(head.attn.row(row).cast<double>().sum() - expected_row_sum(trace, h, row));
       if (off > result.worst_row_sum) result.worst_row_sum = off;
     }
+  }
   result.warnings = find_warnings(trace);
   result.hidden = static_cast<Index>((trace.keep.array() == 0).count());
   return result;

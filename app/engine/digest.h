@@ -30,7 +30,7 @@ struct TraceDigest {
   std::array<FiniteExtent, kScaleGroups> extents;  // by ScaleGroup
   TraceWarnings warnings;
   Index hidden = 0;          // hidden cells of the mask
-  double worst_row_sum = 0;  // largest |Σ weights − 1| over live rows; NaN rows are left out
+  double worst_row_sum = 0;  // largest |Σ weights − expected_row_sum()| over live rows; NaN rows left out
 };
 
 TraceDigest digest(const Trace& trace);

@@ -228,7 +228,7 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
   }
   if (in.computed.session.problem.options.scale) layout.scaled.title = "S · scale";
   if (in.computed.digest.worst_row_sum <= 1e-5 && in.computed.digest.warnings.dead_rows == 0)
-    layout.attn.subtitle = "rows sum to 1";
+    layout.attn.subtitle = in.computed.session.problem.options.sink.empty() ? "rows sum to 1" : "rows + sink sum to 1";
   for (const MatrixPlace* place : places(layout, input.mask)) draw_matrix(ui, in, state, *place, queue);
   const bool default_scale = !in.computed.session.problem.options.scale.has_value();
   draw_step(ui, layout.scores, layout.scaled, default_scale ? "÷" : "→", scale_sign(in));

@@ -157,6 +157,7 @@ void write_sum(Writer& w, const Explanation& e, Axis axis, const std::string& na
 
 std::string mask_words(MaskReason reason) {
   return reason == MaskReason::kCausal    ? "hidden: a later token"
+         : reason == MaskReason::kWindow  ? "hidden: outside the window"
          : reason == MaskReason::kPadding ? "hidden: padding"
                                           : "";
 }
@@ -187,6 +188,8 @@ void write_softmax(Writer& w, const Explanation& e) {
   }
   if (order.size() < e.softmax.size())
     w.row("", "and " + std::to_string(e.softmax.size() - order.size()) + " more", "", w.ui().colors().dim);
+  if (e.sink)
+    w.row("sink", "exp(" + w.number(*e.sink - e.maximum) + ")", w.number(e.sink_exponential), w.ui().colors().dim);
   w.rule();
   w.row("", "denominator", w.number(e.denominator), w.ui().colors().text);
   if (e.mask == MaskReason::kVisible)
@@ -218,6 +221,7 @@ void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row) 
                         format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
   if (stats.visible > 0) w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(row, best)));
   w.pair("sum", w.number(attn.row(row).cast<double>().sum()));
+  if (!trace.problem.options.sink.empty()) w.pair("sink", w.number(stats.sink));
 }
 
 void write_every_head(Writer& w, const StageInput& in, const CellRef& cell) {
@@ -248,7 +252,18 @@ void write_scale(Writer& w, const Explanation& e, const StageInput& in) {
   w.row("score", "", w.number(e.scores), w.ui().colors().text);
   w.row("scale", "", factor, w.ui().colors().text);
   w.rule();
-  w.row("", w.number(e.scores) + " × " + w.number(e.scale), w.number(e.value), w.ui().colors().text, true);
+  const AttentionOptions& options = in.computed.trace.problem.options;
+  const bool more = options.softcap || options.alibi || options.bias;
+  w.row("", w.number(e.scores) + " × " + w.number(e.scale), w.number(e.after_scale), w.ui().colors().text, !more);
+  if (!more) return;
+  if (options.softcap) {
+    const std::string cap = w.factor(static_cast<double>(*options.softcap));
+    w.row("softcap", cap + " · tanh(s ÷ " + cap + ")", w.number(e.after_softcap), w.ui().colors().text);
+  }
+  if (options.alibi) w.row("ALiBi", "distance", w.number(e.alibi), w.ui().colors().text);
+  if (options.bias) w.row("bias", "", w.number(e.bias_value), w.ui().colors().text);
+  w.rule();
+  w.row("", "scaled", w.number(e.value), w.ui().colors().text, true);
 }
 
 void write_precision(Writer& w, const Explanation& e) {

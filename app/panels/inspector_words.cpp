@@ -58,15 +58,18 @@ std::string cell_sentence(const Explanation& e, const Session& session) {
     case MatrixKind::kV:
       return "The value of " + row + ", its " + ordinal(e.col) + " number: part of what it has to say.";
     case MatrixKind::kScores:
-      return "How well the query of " + row + " matches the key of " + col + ": their dot product.";
+      return "How well the query of " + row + " matches the key of " + col + ": their dot product" +
+             (session.problem.options.rope ? ", each turned by its position." : ".");
     case MatrixKind::kScaled:
       return "The score, scaled so that long vectors do not drive the softmax into saturation.";
     case MatrixKind::kKeep:
       return e.mask == MaskReason::kVisible  ? row + " may look at " + col + "."
              : e.mask == MaskReason::kCausal ? row + " may not look at " + col + ": it comes later."
+             : e.mask == MaskReason::kWindow ? row + " may not look at " + col + ": it is outside the window."
                                              : col + " is padding: no query may look at it.";
     case MatrixKind::kAttn:
-      return "The share of its attention that " + row + " gives to " + col + ".";
+      return "The share of its attention that " + row + " gives to " + col +
+             (e.sink ? "; the sink takes its part without a value." : ".");
     case MatrixKind::kHeadsOut:
       return "The weights of " + row + ", times the " + ordinal(e.col) + " number of each value.";
     case MatrixKind::kConcat:

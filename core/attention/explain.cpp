@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/attention/position.h"
+#include "core/attention/score_scaling.h"
+
 namespace qkv {
 namespace {
 
@@ -40,12 +43,16 @@ std::vector<Term> product_terms(const Matrix& left, Index row, const Matrix& rig
   return terms;
 }
 
+// One row as the scores see it: rotated where there is a rope.
+MatrixD positioned_row(const Trace& trace, const Matrix& matrix, Index row) {
+  return positioned(matrix.row(row), trace.problem.options.rope, row);
+}
+
 std::vector<Term> score_terms(const Trace& trace, int head, Index row, Index key) {
-  const Matrix &q = q_of(trace, head), &k = k_of(trace, head);
+  const MatrixD q = positioned_row(trace, q_of(trace, head), row);
+  const MatrixD k = positioned_row(trace, k_of(trace, head), key);
   std::vector<Term> terms(static_cast<std::size_t>(q.cols()));
-  for (Index c = 0; c < q.cols(); ++c) {
-    terms[static_cast<std::size_t>(c)] = {c, static_cast<double>(q(row, c)), static_cast<double>(k(key, c))};
-  }
+  for (Index c = 0; c < q.cols(); ++c) terms[static_cast<std::size_t>(c)] = {c, q(0, c), k(0, c)};
   return terms;
 }
 
@@ -57,15 +64,16 @@ struct WeightRow {
 };
 
 WeightRow weight_row(const Trace& trace, int head, Index row) {
-  const VectorD query = q_of(trace, head).row(row).transpose().cast<double>();
+  const AttentionOptions& options = trace.problem.options;
+  const VectorD query = positioned_row(trace, q_of(trace, head), row).row(0).transpose();
   const auto keys = static_cast<std::size_t>(trace.shapes.nk);
   WeightRow result;
-  result.scaled = k_of(trace, head).cast<double>() * query;
-  result.scaled *= effective_scale(trace.problem.options, trace.shapes.d_k);
+  result.scaled = positioned(k_of(trace, head), options.rope) * query;
+  ScoreScaling(options, trace.shapes, head).apply({result.scaled.data(), keys}, row);
   result.weights.resize(trace.shapes.nk);
   std::vector<std::uint8_t> keep(keys);
   for (std::size_t j = 0; j < keys; ++j) keep[j] = is_hidden(trace, row, static_cast<Index>(j)) ? 0 : 1;
-  result.stats = softmax_row({result.scaled.data(), keys}, keep, {result.weights.data(), keys});
+  result.stats = softmax_row({result.scaled.data(), keys}, keep, {result.weights.data(), keys}, sink_of(options, head));
   return result;
 }
 
@@ -118,12 +126,22 @@ void explain_score(const Trace& trace, Explanation& cell) {
   }
   cell.scores = scores;
   cell.scale = effective_scale(trace.problem.options, trace.shapes.d_k);
-  cell.value = cell.scores * cell.scale;
+  const ScaledSteps steps =
+      ScoreScaling(trace.problem.options, trace.shapes, cell.id.head).steps(scores, cell.row, cell.col);
+  cell.after_scale = steps.after_scale;
+  cell.after_softcap = steps.after_softcap;
+  cell.alibi = steps.alibi;
+  cell.bias_value = steps.bias;
+  cell.value = steps.value;
 }
 
 void explain_weight(const Trace& trace, Explanation& cell) {
   cell.softmax = explain_softmax_row(trace, cell.id.head, cell.row, &cell.maximum, &cell.denominator);
   cell.value = cell.softmax[static_cast<std::size_t>(cell.col)].weight;
+  cell.sink = sink_of(trace.problem.options, cell.id.head);
+  if (!cell.sink || cell.denominator == 0) return;
+  cell.sink_exponential = std::exp(*cell.sink - cell.maximum);
+  cell.sink_weight = cell.sink_exponential / cell.denominator;
 }
 
 void explain_head_output(const Trace& trace, int head, Index column, Explanation& cell) {

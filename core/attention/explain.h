@@ -33,8 +33,9 @@ struct HeadPart {
 
 // Everything is recomputed in float64 from Q, K, V (or X, W), so it is also the full-precision value.
 // Which members are filled depends on the kind:
-//   q k v (projected)  terms, bias         scores     terms
-//   scaled             scores, scale       attn       softmax, maximum, denominator, mask
+//   q k v (projected)  terms, bias         scores     terms, of the rotated q and k where there is a rope
+//   scaled             scores, scale and the steps of ScaledSteps
+//   attn               softmax, maximum, denominator, mask and, where there is one, the sink
 //   heads_out          terms (visible)     concat     head, column, terms of the heads_out cell
 //   out                parts, bias         inputs     nothing but the value
 struct Explanation {
@@ -47,7 +48,15 @@ struct Explanation {
   std::vector<HeadPart> parts;       // H entries
   std::optional<double> bias;
   double scores = 0, scale = 0;
-  double maximum = 0, denominator = 0;
+  double after_scale = 0;       // scores · scale
+  double after_softcap = 0;     // after_scale where there is no softcap
+  double alibi = 0;             // added next: −slope·|i − j|, 0 without ALiBi
+  double bias_value = 0;        // added last: the cell of the options' bias, 0 without one
+  double maximum = 0;           // of the visible scaled scores and the sink
+  double denominator = 0;       // Σ of the exponentials, the sink's among them
+  std::optional<double> sink;   // the head's sink logit
+  double sink_exponential = 0;  // exp(sink − maximum)
+  double sink_weight = 0;       // sink_exponential / denominator: what the row of weights lacks to 1
   MaskReason mask = MaskReason::kVisible;
   bool dead_row = false;
   int head = 0;      // of a concat cell

@@ -6,6 +6,9 @@
 #include <new>
 #include <string>
 
+#include "core/attention/position.h"
+#include "core/attention/score_scaling.h"
+
 namespace qkv {
 namespace {
 
@@ -55,10 +58,11 @@ struct NonFinite {
   double value;
 };
 
-// K and V of one head in float64. The matrix product reads every V, so that its NaN and Inf are 0 there (0·NaN is
-// NaN, and hidden keys have weight 0); they are added for visible keys alone.
+// K, rotated where there is a rope, and V of one head in float64. The matrix product reads every V, so that its NaN and
+// Inf are 0 there (0·NaN is NaN, and hidden keys have weight 0); they are added for visible keys alone.
 struct KeysAndValues {
-  KeysAndValues(const Matrix& keys, const Matrix& values) : k(keys.cast<double>()), v(values.cast<double>()) {
+  KeysAndValues(const Matrix& keys, const Matrix& values, const std::optional<Rope>& rope)
+      : k(positioned(keys, rope)), v(values.cast<double>()) {
     for (Index key = 0; key < v.rows(); ++key) {
       for (Index col = 0; col < v.cols(); ++col) {
         if (std::isfinite(v(key, col))) continue;
@@ -83,15 +87,17 @@ MatrixD weigh_values(const MatrixD& weights, const KeysAndValues& kv, const Keep
   return out;
 }
 
-// What every head of a pass reads.
-struct PassInputs {
+// What a head reads beside its Q, K and V.
+struct HeadInputs {
   const KeepMatrix& keep;
-  double scale;
+  const std::optional<Rope>& rope;
+  ScoreScaling scaling;
+  std::optional<double> sink;
   const StopFlag* stop;
 };
 
 // Fills `head`, and its columns of the float64 concat. False when stopped.
-bool run_head(const Matrix& q, const KeysAndValues& kv, const PassInputs& inputs, HeadTrace& head,
+bool run_head(const Matrix& q, const KeysAndValues& kv, const HeadInputs& inputs, HeadTrace& head,
               Eigen::Ref<MatrixD, 0, Eigen::OuterStride<>> concat) {
   const Index nq = q.rows(), nk = kv.k.rows();
   head.scores.resize(nq, nk);
@@ -102,15 +108,15 @@ bool run_head(const Matrix& q, const KeysAndValues& kv, const PassInputs& inputs
   for (Index first = 0; first < nq; first += kBlockRows) {
     if (is_stopped(inputs.stop)) return false;
     const Index count = std::min(kBlockRows, nq - first);
-    const MatrixD queries = q.middleRows(first, count).cast<double>();
+    const MatrixD queries = positioned(q.middleRows(first, count), inputs.rope, first);
     MatrixD cells = queries * kv.k.transpose();
     head.scores.middleRows(first, count) = cells.cast<float>();
-    cells *= inputs.scale;
+    const auto keys = static_cast<std::size_t>(nk);
+    for (Index row = 0; row < count; ++row) inputs.scaling.apply({cells.row(row).data(), keys}, first + row);
     head.scaled.middleRows(first, count) = cells.cast<float>();
     for (Index row = 0; row < count; ++row) {
-      const auto keys = static_cast<std::size_t>(nk);
       const std::span<double> of_row(cells.row(row).data(), keys);
-      head.rows.push_back(softmax_row(of_row, {inputs.keep.row(first + row).data(), keys}, of_row));
+      head.rows.push_back(softmax_row(of_row, {inputs.keep.row(first + row).data(), keys}, of_row, inputs.sink));
     }
     head.attn.middleRows(first, count) = cells.cast<float>();
     concat.middleRows(first, count) = weigh_values(cells, kv, inputs.keep, first);
@@ -125,16 +131,16 @@ bool run_heads(Trace& trace, const StopFlag* stop) {
   const AttentionOptions& options = trace.problem.options;
   const KeepMatrix keep = keep_matrix(options, shapes.nq, shapes.nk);
   trace.keep = keep.cast<float>();
-  const PassInputs inputs = {keep, effective_scale(options, shapes.d_k), stop};
 
   MatrixD concat(shapes.nq, shapes.heads * shapes.d_v);
   trace.heads.resize(static_cast<std::size_t>(shapes.heads));
   const int group = shapes.heads / shapes.kv_heads;
   for (int kv_head = 0; kv_head < shapes.kv_heads; ++kv_head) {
     const auto index = static_cast<std::size_t>(kv_head);
-    const KeysAndValues kv(*trace.k[index], *trace.v[index]);
+    const KeysAndValues kv(*trace.k[index], *trace.v[index], options.rope);
     for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
       const auto h = static_cast<std::size_t>(head);
+      const HeadInputs inputs = {keep, options.rope, {options, shapes, head}, sink_of(options, head), stop};
       if (!run_head(*trace.q[h], kv, inputs, trace.heads[h], concat.middleCols(head * shapes.d_v, shapes.d_v))) {
         return false;
       }
@@ -267,6 +273,11 @@ Result<Trace> forward(const Problem& problem, const StopFlag* stop) {
 
 DirectSource project(const ProjectedSource& source, const Shapes& shapes) {
   return *project_unless_stopped(source, shapes, nullptr);
+}
+
+double expected_row_sum(const Trace& trace, int head, Index row) {
+  const RowStats& stats = trace.heads[static_cast<std::size_t>(head)].rows[static_cast<std::size_t>(row)];
+  return stats.visible == 0 ? 0 : 1 - stats.sink;
 }
 
 double estimated_flops(const Shapes& shapes) {

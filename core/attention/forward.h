@@ -15,9 +15,9 @@ namespace qkv {
 
 // One query head. Values are computed in float64 and rounded once to float32.
 struct HeadTrace {
-  Matrix scores;               // [Nq, Nk] raw QKᵀ
-  Matrix scaled;               // [Nq, Nk] after the scale, before masking
-  Matrix attn;                 // [Nq, Nk] weights: rows sum to 1, hidden cells exactly 0, dead rows 0
+  Matrix scores;               // [Nq, Nk] raw QKᵀ, of the rotated Q and K where there is a rope
+  Matrix scaled;               // [Nq, Nk] after scale, softcap, ALiBi and bias, before masking
+  Matrix attn;                 // [Nq, Nk] weights: rows sum to 1 less the sink, hidden cells exactly 0, dead rows 0
   Matrix out;                  // [Nq, d_v] attn·V; hidden V is never touched, not even NaN
   std::vector<RowStats> rows;  // Nq
 };
@@ -26,7 +26,7 @@ struct HeadTrace {
 struct Trace {
   Problem problem;
   Shapes shapes;
-  std::vector<SharedMatrix> q, k, v;  // H × [Nq, d_k], H_kv × [Nk, d_k], H_kv × [Nk, d_v]
+  std::vector<SharedMatrix> q, k, v;  // H × [Nq, d_k], H_kv × [Nk, d_k], H_kv × [Nk, d_v]; not rotated
   Matrix keep;                        // [Nq, Nk], 1 = visible (float for the heat maps)
   std::vector<HeadTrace> heads;       // H
   Matrix concat;                      // [Nq, H·d_v]
@@ -58,5 +58,8 @@ struct TraceWarnings {
   Index nan_outputs = 0;  // NaN cells in out, or in heads_out where there is no W^O
 };
 TraceWarnings find_warnings(const Trace& trace);
+
+// What a row of weights adds up to but for rounding: 1 less the sink's part, 0 in a dead row. Head and row in range.
+double expected_row_sum(const Trace& trace, int head, Index row);
 
 }  // namespace qkv

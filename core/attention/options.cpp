@@ -1,6 +1,7 @@
 #include "core/attention/options.h"
 
 #include <cmath>
+#include <cstdlib>
 
 namespace qkv {
 
@@ -8,9 +9,19 @@ double effective_scale(const AttentionOptions& options, Index d_k) {
   return options.scale ? static_cast<double>(*options.scale) : 1.0 / std::sqrt(static_cast<double>(d_k));
 }
 
+std::optional<double> sink_of(const AttentionOptions& options, int head) {
+  if (options.sink.empty()) return std::nullopt;
+  return static_cast<double>(options.sink[static_cast<std::size_t>(head)]);
+}
+
+Index query_shift(const AttentionOptions& options, Index nq, Index nk) {
+  return options.align == CausalAlign::kBottomRight ? nk - nq : 0;
+}
+
 MaskReason mask_reason(const AttentionOptions& options, Index nq, Index nk, Index i, Index j) {
-  const Index shift = options.align == CausalAlign::kBottomRight ? nk - nq : 0;
-  if (options.causal && j > i + shift) return MaskReason::kCausal;
+  const Index position = i + query_shift(options, nq, nk);
+  if (options.causal && j > position) return MaskReason::kCausal;
+  if (options.window && std::abs(position - j) >= *options.window) return MaskReason::kWindow;
   const auto key = static_cast<std::size_t>(j);
   if (key < options.key_valid.size() && options.key_valid[key] == 0) return MaskReason::kPadding;
   return MaskReason::kVisible;

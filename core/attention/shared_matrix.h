@@ -1,6 +1,8 @@
 // A matrix that copies share until one of them is edited.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -30,6 +32,14 @@ class SharedMatrix {
   // Same storage, hence the same numbers. Different storage may still hold equal numbers.
   bool same_storage(const SharedMatrix& other) const { return data_ == other.data_; }
   const void* storage() const { return data_.get(); }
+
+  // Equal shapes and equal numbers, NaN equal to NaN.
+  bool operator==(const SharedMatrix& other) const {
+    if (same_storage(other)) return true;
+    if (rows() != other.rows() || cols() != other.cols()) return false;
+    const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    return std::equal(data_->data(), data_->data() + data_->size(), other.data_->data(), same);
+  }
 
  private:
   std::shared_ptr<Matrix> data_;

@@ -4,6 +4,8 @@
 #include <initializer_list>
 #include <limits>
 
+#include "core/base/number_text.h"
+
 namespace qkv {
 namespace {
 
@@ -12,8 +14,8 @@ using Objection = std::optional<Error>;
 
 std::string text_of(Index number) { return std::to_string(number); }
 std::string size_of(const SharedMatrix& m) { return text_of(m.rows()) + "×" + text_of(m.cols()); }
-std::string counted(Index number, const std::string& noun) {
-  return text_of(number) + " " + noun + (number == 1 ? "" : "s");
+std::string counted(Index number, const std::string& noun, const std::string& plural = "") {
+  return text_of(number) + " " + (number == 1 ? noun : plural.empty() ? noun + "s" : plural);
 }
 
 Objection check_not_empty(const std::string& name, const SharedMatrix& m) {
@@ -132,15 +134,63 @@ Objection check_output(const Problem& problem, Shapes& shapes) {
   return check_bias("bo", problem.bo, "wo", wo);
 }
 
-Objection check_options(const AttentionOptions& options, const Shapes& shapes) {
+std::string value_text(float value) { return std::isnan(value) ? "NaN" : format_shortest(value); }
+
+Objection check_rope(const std::optional<Rope>& rope, const Shapes& shapes) {
+  if (!rope) return std::nullopt;
+  if (!(rope->base > 1) || !std::isfinite(rope->base)) {
+    return bad_input("rope.base is " + value_text(rope->base) + ": it needs to be a finite number above 1");
+  }
+  if (shapes.d_k % 2 == 0) return std::nullopt;
+  return bad_input("rope turns pairs of columns but d_k is " + text_of(shapes.d_k) + ": it needs an even d_k");
+}
+
+Objection check_sink(const std::vector<float>& sink, const Shapes& shapes) {
+  const auto entries = static_cast<Index>(sink.size());
+  if (entries == 0) return std::nullopt;
+  if (entries != shapes.heads) {
+    return bad_input("sink has " + counted(entries, "number") + " but there " + (shapes.heads == 1 ? "is " : "are ") +
+                     counted(shapes.heads, "head") + ": it needs one number for each head");
+  }
+  for (std::size_t h = 0; h < sink.size(); ++h) {
+    if (std::isfinite(sink[h])) continue;
+    return bad_input("sink[" + std::to_string(h) + "] is " + value_text(sink[h]) + ": it needs to be a finite number");
+  }
+  return std::nullopt;
+}
+
+// The options that act on scores before the mask.
+Objection check_scaling(const AttentionOptions& options, const Shapes& shapes) {
   if (options.scale && !std::isfinite(*options.scale)) {
-    const std::string value = std::isnan(*options.scale) ? "NaN" : *options.scale > 0 ? "inf" : "-inf";
-    return bad_input("scale is " + value + ": it needs to be a finite number, or absent for 1/√d_k");
+    return bad_input("scale is " + value_text(*options.scale) +
+                     ": it needs to be a finite number, or absent for 1/√d_k");
+  }
+  if (options.softcap && (!(*options.softcap > 0) || !std::isfinite(*options.softcap))) {
+    return bad_input("softcap is " + value_text(*options.softcap) +
+                     ": it needs to be a finite number above 0, or absent for no cap");
+  }
+  if (!options.bias || (options.bias->rows() == shapes.nq && options.bias->cols() == shapes.nk)) return std::nullopt;
+  return bad_input("bias is " + size_of(*options.bias) + " but there are " + counted(shapes.nq, "query", "queries") +
+                   " and " + counted(shapes.nk, "key") + ": it needs to be " + text_of(shapes.nq) + "×" +
+                   text_of(shapes.nk));
+}
+
+Objection check_masks(const AttentionOptions& options, const Shapes& shapes) {
+  if (options.window && (*options.window < 1 || *options.window > kMaxWindow)) {
+    return bad_input("window is " + text_of(*options.window) + ": it needs to be a whole number from 1 to " +
+                     text_of(kMaxWindow) + ", or absent for no window");
   }
   const auto entries = static_cast<Index>(options.key_valid.size());
   if (entries == 0 || entries == shapes.nk) return std::nullopt;
   return bad_input("key_valid has " + text_of(entries) + (entries == 1 ? " entry" : " entries") + " but there are " +
                    counted(shapes.nk, "key") + ": it needs one entry for each key");
+}
+
+Objection check_options(const AttentionOptions& options, const Shapes& shapes) {
+  if (auto error = check_rope(options.rope, shapes)) return error;
+  if (auto error = check_scaling(options, shapes)) return error;
+  if (auto error = check_masks(options, shapes)) return error;
+  return check_sink(options.sink, shapes);
 }
 
 }  // namespace

@@ -42,8 +42,14 @@ Steps steps_of(const FigureBuilder& b) {
 std::string mask_note(const FigureBuilder& b) {
   const AttentionOptions& options = b.trace.problem.options;
   const bool padding = std::ranges::any_of(options.key_valid, [](std::uint8_t valid) { return valid == 0; });
-  if (options.causal && padding) return "causal, padding";
-  return options.causal ? "causal" : padding ? "padding" : "";
+  std::string note;
+  const auto add = [&](bool hides, const char* word) {
+    if (hides) note += (note.empty() ? "" : ", ") + std::string(word);
+  };
+  add(options.causal, "causal");
+  add(options.window.has_value(), "window");
+  add(padding, "padding");
+  return note;
 }
 
 // Places columns from left to right, as wide as their matrices and titles need.

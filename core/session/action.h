@@ -113,7 +113,8 @@ using Action =
                  SetCrossAttention, SetAttention, SetTitle, SetView, ReplaceSession>;
 
 // The session after the action, or kBadInput saying in one line why it can't be; the given session
-// is left as it is. key_valid follows its tokens. Pure: same session and action, same result.
+// is left as it is. key_valid and the bias follow their tokens (new: valid, 0), the sink its heads (new: 0).
+// Pure: same session and action, same result.
 // Write qkv::apply: for a session that is not const, std::apply (found through the variant) fits better.
 Result<Session> apply(const Session& session, const Action& action);
 

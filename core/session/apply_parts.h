@@ -50,8 +50,9 @@ std::string head_name(const char* matrix, Index head);
 // does not depend on the order of the steps that made room for it.
 RowVector weight_row(const char* matrix, Index head, Index row, Index size);
 
-// kBadInput where the matrices of `after` together are too large to make; shrinking always passes.
-Status check_growth(const Shapes& before, const Shapes& after);
+// kBadInput where the matrices of `after`, with a bias [Nq, Nk] or without, together are too large to make; shrinking
+// always passes.
+Status check_growth(const Shapes& before, const Shapes& after, bool with_bias = false);
 
 // The number that a person counts an index by: "1" for 0. Any index, since it comes from outside.
 std::string place_text(Index index);

@@ -31,6 +31,7 @@ void each_matrix(const Session& session, const Visit& visit) {
   }
   maybe(session.problem.wo);
   maybe(session.problem.bo);
+  maybe(session.problem.options.bias);
 }
 
 std::size_t matrix_bytes(const SharedMatrix& matrix) {
@@ -46,7 +47,7 @@ std::size_t text_bytes(const std::vector<std::string>& tokens) {
 // All that a step holds apart from the numbers of its matrices.
 std::size_t overhead_bytes(const Session& session) {
   std::size_t bytes = sizeof(Session) + session.title.size() + session.note.size() + text_bytes(session.tokens) +
-                      session.problem.options.key_valid.size();
+                      session.problem.options.key_valid.size() + session.problem.options.sink.size() * sizeof(float);
   if (session.key_tokens) bytes += text_bytes(*session.key_tokens);
   each_matrix(session, [&](const SharedMatrix&) { bytes += sizeof(SharedMatrix); });
   return bytes;

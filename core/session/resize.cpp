@@ -128,9 +128,10 @@ RowVector weight_row(const char* matrix, Index head, Index row, Index size) {
   return random_matrix(stable_hash(head_name(matrix, head) + "," + std::to_string(row)), 1, size);
 }
 
-Status check_growth(const Shapes& before, const Shapes& after) {
-  const Index numbers = input_numbers(after);
-  if (numbers <= kMaxInputNumbers || numbers <= input_numbers(before)) return Done{};
+Status check_growth(const Shapes& before, const Shapes& after, bool with_bias) {
+  const auto all_numbers = [&](const Shapes& s) { return input_numbers(s) + (with_bias ? s.nq * s.nk : 0); };
+  const Index numbers = all_numbers(after);
+  if (numbers <= kMaxInputNumbers || numbers <= all_numbers(before)) return Done{};
   return bad_input("that would make " + std::to_string(numbers) + " numbers to edit: at most " +
                    std::to_string(kMaxInputNumbers) + " (1 GiB) are allowed");
 }
@@ -150,6 +151,8 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetHeads& action) 
   Shapes after = shapes;
   after.heads = action.heads;
   after.kv_heads = shapes.heads == shapes.kv_heads ? action.heads : largest_divisor(action.heads, shapes.kv_heads);
+  std::vector<float>& sink = session.problem.options.sink;
+  if (!sink.empty()) sink.resize(static_cast<std::size_t>(action.heads));  // new ones are 0
   return checked_reshape(std::move(session), shapes, after);
 }
 

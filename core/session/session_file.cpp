@@ -132,7 +132,10 @@ class SessionReader {
   }
 
   void read_options(const JsonValue& value, Problem& problem) {
-    const Result<AttentionOptions> options = options_from_json(value);
+    const auto from_other_file = [this](const JsonValue& tensor, const std::string& place) {
+      return from_file(tensor, place, matrix_from_tensor);
+    };
+    const Result<AttentionOptions> options = options_from_json(value, {}, from_other_file);
     if (options.ok()) {
       problem.options = options.value();
     } else {

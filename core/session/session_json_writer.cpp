@@ -168,16 +168,28 @@ void write_source(Writer& writer, const Source& source) {
   writer.close();
 }
 
+void write_rope(Writer& writer, const Rope& rope) {
+  std::string& text = writer.member("rope") += "{\"base\": ";
+  append_number(text, rope.base);
+  text += rope.style == RopeStyle::kHalf ? ", \"style\": \"half\"}" : ", \"style\": \"interleaved\"}";
+}
+
 void write_options(Writer& writer, const AttentionOptions& options) {
   writer.member("attention");
   writer.open();
+  if (options.rope) write_rope(writer, *options.rope);
   if (options.scale) append_number(writer.member("scale"), *options.scale);
+  if (options.softcap) append_number(writer.member("softcap"), *options.softcap);
+  if (options.alibi) writer.member("alibi") += "true";
+  if (options.bias) write_matrix(writer, "bias", *options.bias);
   writer.member("causal") += options.causal ? "true" : "false";
   writer.member("align") += options.align == CausalAlign::kTopLeft ? "\"top_left\"" : "\"bottom_right\"";
+  if (options.window) writer.member("window") += std::to_string(*options.window);
   if (!options.key_valid.empty()) {
     const std::vector<float> valid(options.key_valid.begin(), options.key_valid.end());
     append_numbers(writer.member("key_valid"), valid);
   }
+  if (!options.sink.empty()) append_numbers(writer.member("sink"), options.sink);
   writer.close();
 }
 

@@ -42,11 +42,33 @@ void follow(std::vector<SharedMatrix>& heads, const RowOrigins& from, const std:
   }
 }
 
+// A new token's row or column of the bias is 0: it changes nothing.
+void follow_bias_rows(AttentionOptions& options, const RowOrigins& from) {
+  if (!options.bias || is_unchanged(from, options.bias->rows())) return;
+  const Matrix& old = options.bias->get();
+  Matrix moved = Matrix::Zero(static_cast<Index>(from.size()), old.cols());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i] >= 0) moved.row(static_cast<Index>(i)) = old.row(from[i]);
+  }
+  options.bias = SharedMatrix(std::move(moved));
+}
+
+void follow_bias_columns(AttentionOptions& options, const RowOrigins& from) {
+  if (!options.bias || is_unchanged(from, options.bias->cols())) return;
+  const Matrix& old = options.bias->get();
+  Matrix moved = Matrix::Zero(old.rows(), static_cast<Index>(from.size()));
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i] >= 0) moved.col(static_cast<Index>(i)) = old.col(from[i]);
+  }
+  options.bias = SharedMatrix(std::move(moved));
+}
+
 void follow_keys(Session& session, const RowOrigins& from, const std::vector<std::string>& tokens) {
   if (auto* direct = std::get_if<DirectSource>(&session.problem.source)) {
     follow(direct->k, from, tokens, "k");
     follow(direct->v, from, tokens, "v");
   }
+  follow_bias_columns(session.problem.options, from);
   std::vector<std::uint8_t>& valid = session.problem.options.key_valid;
   if (valid.empty()) return;
   std::vector<std::uint8_t> moved(from.size(), 1);
@@ -62,6 +84,7 @@ void follow_queries(Session& session, const RowOrigins& from, const std::vector<
   } else {
     follow(std::get<ProjectedSource>(session.problem.source).x, from, tokens, "x");
   }
+  follow_bias_rows(session.problem.options, from);
 }
 
 Status check_side(const Session& session, Side side) {
@@ -86,7 +109,7 @@ Status check_text(const std::string& text, Index index) {
   return bad_input("token " + place_text(index) + " is empty: a token needs at least one character");
 }
 
-// Replaces the tokens of a side and lets rows and key_valid follow.
+// Replaces the tokens of a side and lets rows, key_valid and the bias follow.
 Outcome retoken(Session session, const Shapes& shapes, Side side, std::vector<std::string> tokens,
                 const RowOrigins& from) {
   const auto count = static_cast<Index>(tokens.size());
@@ -97,7 +120,8 @@ Outcome retoken(Session session, const Shapes& shapes, Side side, std::vector<st
   Shapes after = shapes;
   if (queries) after.nq = count;
   if (keys) after.nk = count;
-  if (Status growth = check_growth(shapes, after); !growth) return growth.error();
+  if (Status growth = check_growth(shapes, after, session.problem.options.bias.has_value()); !growth)
+    return growth.error();
   if (queries) follow_queries(session, from, tokens);
   if (keys) follow_keys(session, from, tokens);
   (queries ? session.tokens : *session.key_tokens) = std::move(tokens);
@@ -190,7 +214,8 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetCrossAttention&
   }
   Shapes after = shapes;
   after.nk = shapes.nq;
-  if (Status growth = check_growth(shapes, after); !growth) return growth.error();
+  if (Status growth = check_growth(shapes, after, session.problem.options.bias.has_value()); !growth)
+    return growth.error();
   follow_keys(session, align_tokens(*session.key_tokens, session.tokens), session.tokens);
   session.key_tokens.reset();
   return session;

@@ -49,6 +49,35 @@ TEST_CASE("inspect says what a session holds") {
   CHECK(json["attention"]["key_valid"] == Json{1, 1, 0});
 }
 
+TEST_CASE("inspect says which variants a session has") {
+  const TempFolder folder;
+  Session session = worked_example();
+  session.problem.options = {.causal = true,
+                             .key_valid = {1, 1, 0},
+                             .softcap = 20.0f,
+                             .alibi = true,
+                             .bias = SharedMatrix(Matrix::Ones(3, 3)),
+                             .window = 2,
+                             .sink = {-0.5f}};
+  REQUIRE(write_session(session, folder / "a.qkv.json").ok());
+  const Finished text = qkvlab({"inspect", folder / "a.qkv.json"});
+  CHECK(text.out.find(", softcap 20, alibi, bias 3 × 3, causal, window 2, key_valid 1,1,0, sink -0.5\n") !=
+        std::string::npos);
+  const Json json = Json::parse(qkvlab({"inspect", folder / "a.qkv.json", "--json"}).out);
+  CHECK(json["attention"]["softcap"] == 20);
+  CHECK(json["attention"]["alibi"] == true);
+  CHECK(json["attention"]["bias"] == Json{3, 3});
+  CHECK(json["attention"]["window"] == 2);
+  CHECK(json["attention"]["sink"] == Json::array({-0.5}));
+
+  write_text(folder / "rope.qkv.json", R"({"qkvlab": 1, "source": {"kind": "qkv", "q": [[[1, 2]]], "k": [[[1, 2]]],
+      "v": [[[1]]]}, "attention": {"rope": {"base": 500, "style": "interleaved"}}})");
+  CHECK(qkvlab({"inspect", folder / "rope.qkv.json"}).out.find("rope interleaved base 500, scale") !=
+        std::string::npos);
+  const Json rope = Json::parse(qkvlab({"inspect", folder / "rope.qkv.json", "--json"}).out)["attention"]["rope"];
+  CHECK(rope == Json{{"base", 500}, {"style", "interleaved"}});
+}
+
 TEST_CASE("inspect says what a tensor file holds, and which arrays cannot be read") {
   const Finished text = qkvlab({"inspect", kData + "sdpa/plain.npz"});
   CHECK(text.exit_code == 0);

@@ -47,6 +47,12 @@ void check_equal(const std::vector<double>& got, const std::vector<double>& want
   CHECK_MESSAGE(worst <= allowed, what << " is off by " << worst);
 }
 
+// The manifest's bias. Its decimals are float64 in the reference, half an ulp of 4.015 from the program's at most.
+const std::string kBias =
+    R"({"bias": [[1.564, 0.716, -0.656, 0.017, -0.927, 2.31], [1.025, 4.015, -0.73, 2.925, -1.149, -0.333],
+                 [-2.087, 1.062, -0.109, 1.259, 3.005, -0.101], [0.775, 1.818, -0.107, -1.087, 0.73, 1.023],
+                 [1.579, 1.684, -1.329, 0.906, 2.484, -0.918], [0.742, -1.229, 0.349, 3.498, 0.361, -1.924]]})";
+
 struct Case {
   std::string name;
   std::vector<std::string> words = {};
@@ -62,9 +68,18 @@ const Case kCases[] = {
     {"causal", {"--causal"}},
     {"causal_cross_bottom_right", {"--options", R"({"causal": true, "align": "bottom_right"})"}},
     {"causal_cross_top_left", {"--causal", "--align", "top_left"}},
+    {"window_causal", {"--causal", "--window", "4"}},
+    {"window_both_sides", {"--window", "3"}},
     {"padding", {"--key-valid", "1,1,1,1,1,1,0,0,0"}},
     {"padding_all", {"--options", R"({"key_valid": [0, 0, 0, 0]})"}},
+    {"bias", {"--options", kBias}},
     {"scale_one", {"--scale", "1"}},
+    {"softcap", {"--softcap", "20"}},
+    {"alibi_8", {"--alibi", "--causal"}},
+    {"alibi_6", {"--options", R"({"alibi": true, "causal": true})"}},
+    {"rope_half", {"--rope", "half", "--causal"}},
+    {"rope_interleaved", {"--rope", "interleaved", "--rope-base", "10000"}},
+    {"sink", {"--sink", "0,1,-2,5", "--causal"}},
     {"gqa_8_2", {"--causal"}},
     {"mqa_4_1"},
     {"huge_logits"},
@@ -159,6 +174,9 @@ TEST_CASE("flags go over --options, which goes over the file") {
   CHECK(scaled({"--scale", "1", "--options", R"({"scale": 2})"}) == std::pair(5.0, 0.0));
   CHECK(scaled({"--no-causal"}).second > 0);
   CHECK(scaled({"--options", R"({"causal": false})", "--causal"}).second == 0);
+  CHECK(scaled({"--options", R"({"softcap": 1})", "--softcap", "1e9"}) == std::pair(15.0, 0.0));
+  CHECK(scaled({"--alibi"}).first < 15);
+  CHECK(scaled({"--options", R"({"alibi": true})", "--no-alibi"}).first == 15);
   write_text(folder / "options.json", R"({"scale": 4})");
   CHECK(scaled({"--options", "@" + (folder / "options.json")}) == std::pair(20.0, 0.0));
 }

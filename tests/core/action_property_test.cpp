@@ -94,6 +94,20 @@ class RandomActions {
       options.key_valid.resize(session.keys().size());
       for (std::uint8_t& valid : options.key_valid) valid = below(2) > 0;
     }
+    const auto heads = [&] {
+      const auto* direct = std::get_if<DirectSource>(&session.problem.source);
+      return direct ? direct->q.size()
+                    : static_cast<std::size_t>(std::get<ProjectedSource>(session.problem.source).heads);
+    };
+    if (below(4) == 0) options.rope = Rope{100, static_cast<RopeStyle>(below(2))};
+    if (below(4) == 0) options.softcap = 3.0f;
+    options.alibi = below(4) == 0;
+    if (below(2) > 0) {
+      options.bias = SharedMatrix(Matrix::Constant(static_cast<Index>(session.tokens.size()),
+                                                   static_cast<Index>(session.keys().size()), value()));
+    }
+    if (below(4) == 0) options.window = below(4);  // 0 is refused
+    if (below(2) > 0) options.sink.resize(heads(), 1.5f);
     return options;
   }
   ViewSettings view() {

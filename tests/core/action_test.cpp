@@ -135,6 +135,32 @@ TEST_CASE("valid keys follow their tokens") {
   CHECK(valid(SetTokens{Side::kQueries, {"x", "追"}}) == Valid{1, 0});
 }
 
+TEST_CASE("the bias follows its tokens, rows with queries and columns with keys") {
+  Session session = worked_example();
+  Matrix bias(3, 3);
+  bias << 1, 2, 3, 4, 5, 6, 7, 8, 9;
+  session.problem.options.bias = SharedMatrix(bias);
+  const auto of = [](const Session& s) { return s.problem.options.bias->get(); };
+  const auto expect = [](std::initializer_list<std::initializer_list<float>> rows) { return Matrix(rows); };
+  CHECK(of(after(session, InsertToken{Side::kQueries, 1, "a"})) ==
+        expect({{1, 0, 2, 3}, {0, 0, 0, 0}, {4, 0, 5, 6}, {7, 0, 8, 9}}));
+  CHECK(of(after(session, RemoveToken{Side::kQueries, 0})) == expect({{5, 6}, {8, 9}}));
+  CHECK(of(after(session, MoveToken{Side::kQueries, 2, 0})) == expect({{9, 7, 8}, {3, 1, 2}, {6, 4, 5}}));
+  CHECK(of(after(session, SetTokens{Side::kQueries, {"x", "追"}})) == expect({{0, 0}, {0, 5}}));
+  CHECK(after(session, RenameToken{Side::kQueries, 1, "a"})
+            .problem.options.bias->same_storage(*session.problem.options.bias));
+
+  const Session cross = after(session, SetCrossAttention{true});
+  CHECK(of(cross) == bias);
+  const Session fewer = after(cross, RemoveToken{Side::kKeys, 1});
+  CHECK(of(fewer) == expect({{1, 3}, {4, 6}, {7, 9}}));
+  CHECK(of(after(cross, RemoveToken{Side::kQueries, 1})) == expect({{1, 2, 3}, {7, 8, 9}}));
+  CHECK(of(after(fewer, SetCrossAttention{false})) == expect({{1, 0, 3}, {4, 0, 6}, {7, 0, 9}}));
+
+  // As many tokens as are allowed would need a bias of 64 GiB.
+  CHECK(contains(refusal(session, SetTokens{Side::kQueries, Tokens(kMaxTokens, "a")}), "1 GiB"));
+}
+
 TEST_CASE("cross-attention: each side has its tokens") {
   const Session session = cross_example();
   CHECK(session.tokens.size() == 3);
@@ -217,6 +243,12 @@ TEST_CASE("options, title, splitting") {
   CHECK(after(worked_example(), SetAttention{options}).problem.options == options);
   options.key_valid = {1};
   refusal(worked_example(), SetAttention{options});
+  const AttentionOptions all = {
+      .softcap = 2.0f, .alibi = true, .bias = SharedMatrix(Matrix::Ones(3, 3)), .window = 2, .sink = {1}};
+  CHECK(after(worked_example(), SetAttention{all}).problem.options == all);
+  CHECK(contains(refusal(worked_example(), SetAttention{{.rope = Rope{}}}), "d_k is 3: it needs an even d_k"));
+  CHECK(contains(refusal(worked_example(), SetAttention{{.window = 0}}), "window is 0"));
+  CHECK(contains(refusal(worked_example(), SetAttention{{.sink = {1, 2}}}), "1 head"));
   CHECK(after(worked_example(), SetTitle{"hello"}).title == "hello");
   CHECK(after(worked_example(), SetSplit{TokenSplit::kCjk}).split == TokenSplit::kCjk);
   Session broken = worked_example();

@@ -43,6 +43,23 @@ Problem direct_problem() {
           .options = {.scale = 0.7f, .causal = true}};
 }
 
+// Every option that acts on scores and rows, with more keys than queries.
+Problem variants_problem(RopeStyle style) {
+  return {.source = DirectSource{{random_matrix(4, 6, 1), random_matrix(4, 6, 2), random_matrix(4, 6, 5)},
+                                 {random_matrix(7, 6, 3)},
+                                 {random_matrix(7, 2, 4)}},
+          .wo = random_matrix(6, 3, 8),
+          .options = {.scale = 0.7f,
+                      .causal = true,
+                      .key_valid = {1, 1, 1, 0, 1, 1, 1},
+                      .rope = Rope{50, style},
+                      .softcap = 2.5f,
+                      .alibi = true,
+                      .bias = SharedMatrix(random_matrix(4, 7, 6)),
+                      .window = 4,
+                      .sink = {0.5f, -1, 4}}};
+}
+
 Trace run(const Problem& problem) {
   Result<Trace> trace = forward(problem);
   REQUIRE_MESSAGE(trace.ok(), (trace.ok() ? "" : trace.error().message));
@@ -94,13 +111,14 @@ void check_members(const Trace& trace, const Explanation& e) {
       check_equal_sums(total(e), e.value);
       break;
     case MatrixKind::kScaled:
-      CHECK(e.scores * e.scale == e.value);
+      CHECK(e.scores * e.scale == e.after_scale);
+      CHECK(e.after_softcap + e.alibi + e.bias_value == e.value);
       break;
     case MatrixKind::kAttn: {
       double sum = 0;
       for (const SoftmaxTerm& term : e.softmax) sum += term.weight;
       CHECK(static_cast<Index>(e.softmax.size()) == s.nk);
-      check_equal_sums(sum, e.dead_row ? 0 : 1);
+      check_equal_sums(sum, e.dead_row ? 0 : 1 - e.sink_weight);
       break;
     }
     case MatrixKind::kConcat:
@@ -123,7 +141,8 @@ void check_members(const Trace& trace, const Explanation& e) {
 }  // namespace
 
 TEST_CASE("every cell of every matrix is explained, to one float32 ulp of what the trace holds") {
-  for (const Problem& problem : {projected_problem(), direct_problem()}) {
+  for (const Problem& problem : {projected_problem(), direct_problem(), variants_problem(RopeStyle::kHalf),
+                                 variants_problem(RopeStyle::kInterleaved)}) {
     const Trace trace = run(problem);
     for (const MatrixKind kind : kAllMatrixKinds) {
       if (!trace.find({kind, 0})) continue;
@@ -249,4 +268,51 @@ TEST_CASE("a hidden NaN stays out of the explanation, a visible one shows") {
   const Explanation after = cell(trace, {MatrixKind::kHeadsOut, 0}, 5, 0);
   CHECK(std::isnan(after.value));
   CHECK(std::isnan(after.stored));
+}
+
+TEST_CASE("the steps between a score and its scaled value are shown") {
+  const Trace trace = run(variants_problem(RopeStyle::kHalf));
+  const Explanation all = cell(trace, {MatrixKind::kScaled, 1}, 2, 0);
+  CHECK(all.scale == static_cast<double>(0.7f));
+  CHECK(all.after_softcap == 2.5 * std::tanh(all.after_scale / 2.5));
+  CHECK(all.alibi == -5 * 0.00390625);  // query 2 stands at key 5; head 1 of 3 has the slope 2^-8
+  CHECK(all.bias_value == static_cast<double>((**trace.problem.options.bias)(2, 0)));
+  CHECK(all.mask == MaskReason::kWindow);
+  CHECK(cell(trace, {MatrixKind::kKeep, 0}, 2, 0).mask == MaskReason::kWindow);
+
+  const Explanation plain = cell(run(direct_problem()), {MatrixKind::kScaled, 1}, 5, 1);
+  CHECK(plain.after_scale == plain.value);
+  CHECK(plain.after_softcap == plain.value);
+  CHECK(plain.alibi == 0);
+  CHECK(plain.bias_value == 0);
+}
+
+TEST_CASE("the terms of a score are the rotated q and k") {
+  const Problem problem = variants_problem(RopeStyle::kInterleaved);
+  const Trace trace = run(problem);
+  const Explanation score = cell(trace, {MatrixKind::kScores, 2}, 3, 5);
+  const auto& source = std::get<DirectSource>(problem.source);
+  // Columns 2 and 3 turn together, by position · 50^(−2/6).
+  const auto turned = [](const Matrix& m, Index row) {
+    const double angle = static_cast<double>(row) * std::pow(50.0, -2.0 / 6);
+    return static_cast<double>(m(row, 2)) * std::cos(angle) - static_cast<double>(m(row, 3)) * std::sin(angle);
+  };
+  CHECK(score.terms[2].left == doctest::Approx(turned(*source.q[2], 3)).epsilon(1e-14));
+  CHECK(score.terms[2].right == doctest::Approx(turned(*source.k[0], 5)).epsilon(1e-14));
+}
+
+TEST_CASE("the sink's part of a row is shown") {
+  const Trace trace = run(variants_problem(RopeStyle::kHalf));
+  const Explanation weight = cell(trace, {MatrixKind::kAttn, 2}, 3, 5);
+  CHECK(weight.sink == 4.0);
+  CHECK(weight.maximum >= 4);
+  CHECK(weight.sink_exponential == std::exp(4 - weight.maximum));
+  CHECK(weight.sink_weight == doctest::Approx(trace.heads[2].rows[3].sink).epsilon(1e-14));
+  double sum = weight.sink_exponential;
+  for (const SoftmaxTerm& term : weight.softmax) sum += term.exponential;
+  CHECK(sum == doctest::Approx(weight.denominator).epsilon(1e-14));
+
+  const Explanation none = cell(run(direct_problem()), {MatrixKind::kAttn, 0}, 5, 1);
+  CHECK(!none.sink);
+  CHECK(none.sink_weight == 0);
 }

@@ -252,6 +252,14 @@ TEST_CASE("the scale is named as it is") {
   CHECK_FALSE(has_text(figure, "√3"));
 }
 
+TEST_CASE("the mask is said to be what it is") {
+  Session session = worked_example();
+  session.problem.options = {.causal = true, .key_valid = {1, 0, 1}, .window = 2};
+  const Trace trace = run(session);
+  const Figure figure = layout(session, trace, spec_of(FigureView::kHead));
+  CHECK(std::ranges::any_of(figure.texts, [](const FigureText& t) { return t.text == "causal, window, padding"; }));
+}
+
 TEST_CASE("all heads share one range") {
   Session session = projected(8);
   session.view.weights_range = {RangeMode::kAuto, 0, 1};

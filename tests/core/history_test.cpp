@@ -150,6 +150,12 @@ TEST_CASE("bytes counts each matrix that only steps hold, once") {
   CHECK(history.bytes() == 2 * kMatrixBytes);
   REQUIRE(history.perform(SetTitle{"short way"}).ok());
   CHECK(history.bytes() == 0);
+
+  REQUIRE(history.perform(SetAttention{{.bias = SharedMatrix(Matrix::Ones(3, 3))}}).ok());
+  REQUIRE(history.perform(SetTitle{"with a bias"}).ok());
+  CHECK(history.bytes() == 0);
+  REQUIRE(history.perform(SetAttention{{}}).ok());
+  CHECK(history.bytes() == kMatrixBytes);
 }
 
 TEST_CASE("the oldest steps go first when the bytes run out") {

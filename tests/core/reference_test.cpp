@@ -104,9 +104,9 @@ double worst(const std::vector<const Matrix*>& got, const Values& want, Ulp ulp)
 double cancellation(const Values& want) { return 4099 * 0x1p-53 * largest(want); }
 
 // Float32 ulps of the cell itself, or of `floor` where that is more. The pass rounds a float64 value once, which is
-// off by half an ulp. Weights need no floor: a softmax adds only what is positive.
-double worst_ulps(const std::vector<const Matrix*>& got, const Values& want, double floor = 0) {
-  return worst(got, want, [floor](double cell) { return std::max(ulp_at(cell), floor); });
+// off by half an ulp. Weights need no floor: a softmax adds only what is positive. `more` is allowed beside it.
+double worst_ulps(const std::vector<const Matrix*>& got, const Values& want, double floor = 0, double more = 0) {
+  return worst(got, want, [=](double cell) { return std::max(ulp_at(cell), floor) + more; });
 }
 
 // Float32 ulps of the largest cell of the tensor: for sums whose inputs were rounded to float32 on the way.
@@ -134,7 +134,18 @@ Trace run(const Problem& problem) {
 struct Case {
   std::string name;
   AttentionOptions options = {};
+  // What the options' float32 numbers are off from the reference's float64 ones by, at most.
+  double rounding = 0;
 };
+
+// The bias of the case of that name, from the manifest.
+SharedMatrix reference_bias() {
+  Matrix bias(6, 6);
+  bias << 1.564f, 0.716f, -0.656f, 0.017f, -0.927f, 2.31f, 1.025f, 4.015f, -0.73f, 2.925f, -1.149f, -0.333f, -2.087f,
+      1.062f, -0.109f, 1.259f, 3.005f, -0.101f, 0.775f, 1.818f, -0.107f, -1.087f, 0.73f, 1.023f, 1.579f, 1.684f,
+      -1.329f, 0.906f, 2.484f, -0.918f, 0.742f, -1.229f, 0.349f, 3.498f, 0.361f, -1.924f;
+  return bias;
+}
 
 const Case kCases[] = {
     {"plain"},
@@ -146,11 +157,21 @@ const Case kCases[] = {
     {"causal", {.causal = true}},
     {"causal_cross_bottom_right", {.causal = true, .align = CausalAlign::kBottomRight}},
     {"causal_cross_top_left", {.causal = true, .align = CausalAlign::kTopLeft}},
+    {"window_causal", {.causal = true, .window = 4}},
+    {"window_both_sides", {.window = 3}},
     {"padding", {.key_valid = {1, 1, 1, 1, 1, 1, 0, 0, 0}}},
     {"padding_all", {.key_valid = {0, 0, 0, 0}}},
+    // The manifest's decimals are float64 in the reference: half an ulp of 4.015, the largest.
+    {"bias", {.bias = reference_bias()}, 0x1p-22},
     {"scale_one", {.scale = 1.0f}},
+    {"softcap", {.softcap = 20.0f}},
+    {"alibi_8", {.causal = true, .alibi = true}},
+    {"alibi_6", {.causal = true, .alibi = true}},
+    {"rope_half", {.causal = true, .rope = Rope{10000, RopeStyle::kHalf}}},
+    {"rope_interleaved", {.rope = Rope{10000, RopeStyle::kInterleaved}}},
     {"gqa_8_2", {.causal = true}},
     {"mqa_4_1"},
+    {"sink", {.causal = true, .sink = {0, 1, -2, 5}}},
     {"huge_logits"},
     {"huge_equal"},
     {"long_row"},
@@ -183,11 +204,13 @@ TEST_CASE("scaled dot-product attention agrees with float64 NumPy to one float32
     const Trace trace = run(problem);
     const Values scores = expected(file, "scores");
     CHECK(worst_ulps(of_heads(trace, MatrixKind::kScores), scores, cancellation(scores)) <= 1);
-    const Values scaled = expected(file, "scaled");
-    CHECK(worst_ulps(of_heads(trace, MatrixKind::kScaled), scaled, cancellation(scaled)) <= 1);
-    CHECK(worst_ulps(of_heads(trace, MatrixKind::kAttn), expected(file, "attn")) <= 1);
-    const Values out = expected(file, "out");
-    CHECK(worst_ulps(of_heads(trace, MatrixKind::kHeadsOut), out, cancellation(out)) <= 1);
+    const Values scaled = expected(file, "scaled"), attn = expected(file, "attn"), out = expected(file, "out");
+    CHECK(worst_ulps(of_heads(trace, MatrixKind::kScaled), scaled, cancellation(scaled), c.rounding) <= 1);
+    // A score that is off by e, and a denominator of such scores, scale a weight by e^(±2e) at most.
+    const auto weight_ulp = [&](double cell) { return ulp_at(cell) + 2 * c.rounding * cell; };
+    CHECK(worst(of_heads(trace, MatrixKind::kAttn), attn, weight_ulp) <= 1);
+    const double of_out = 2 * c.rounding * largest(expected(file, "v"));
+    CHECK(worst_ulps(of_heads(trace, MatrixKind::kHeadsOut), out, cancellation(out), of_out) <= 1);
 
     const std::vector<std::uint8_t> keep = keep_bytes(kData + "/sdpa/" + c.name + ".npz", file);
     REQUIRE(static_cast<Index>(keep.size()) == trace.keep.size());

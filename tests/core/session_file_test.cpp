@@ -6,7 +6,6 @@
 #include <limits>
 #include <string>
 
-#include "core/session/options_json.h"
 #include "core/tensor_io/npz.h"
 #include "tests/core/session_test_support.h"
 
@@ -15,46 +14,8 @@ using namespace qkv::test;
 
 namespace {
 
-void check_round_trip(const Session& session) {
-  REQUIRE(check_session(session).ok());
-  const std::string json = session_to_json(session);
-  const Result<Session> back = parse_session(json, {});
-  REQUIRE_MESSAGE(back.ok(), back.error().message);
-  check_same(session, back.value());
-  CHECK(session_to_json(back.value()) == json);
-}
-
-// A session of two tokens and d = 2 with parts replaced.
-struct Parts {
-  std::string version = "1";
-  std::string extra = {};  // members, each with a comma after it
-  std::string q = "[[[1, 2], [3, 4]]]";
-  std::string source_extra = {};
-  std::string json() const {
-    return "{\"qkvlab\": " + version + ", " + extra + "\"source\": {\"kind\": \"qkv\", " + source_extra +
-           "\"q\": " + q + ", \"k\": [[[1, 2], [3, 4]]], \"v\": [[[1, 2], [3, 4]]]}}";
-  }
-};
-
-void check_error(const std::string& json, ErrorCode code, const std::string& words, const fs::path& folder = {}) {
-  CAPTURE(json.substr(0, 300));
-  const Result<Session> session = parse_session(json, folder);
-  REQUIRE_FALSE(session.ok());
-  INFO(session.error().message);
-  CHECK(session.error().code == code);
-  CHECK(session.error().message.find(words) != std::string::npos);
-  CHECK(session.error().message.find('\n') == std::string::npos);
-}
 void check_bad(const std::string& json, const std::string& words) { check_error(json, ErrorCode::kBadInput, words); }
 void check_bad_q(const std::string& q, const std::string& words) { check_bad(Parts{.q = q}.json(), words); }
-
-void check_bad_options(const std::string& json, ErrorCode code, const std::string& words) {
-  const Result<AttentionOptions> options = parse_options(json);
-  REQUIRE_FALSE(options.ok());
-  INFO(options.error().message);
-  CHECK(options.error().code == code);
-  CHECK(options.error().message.find(words) != std::string::npos);
-}
 
 }  // namespace
 
@@ -364,40 +325,4 @@ TEST_CASE("session file: files on disk") {
   CHECK(missing.error().code == ErrorCode::kCannotRead);
   CHECK(missing.error().message.find("none.json") == std::string::npos);
   CHECK(write_session(session, folder.path() / "none" / "a.json").error().code == ErrorCode::kCannotWrite);
-}
-
-TEST_CASE("options: JSON over what is there") {
-  const AttentionOptions base = {2.f, true, CausalAlign::kTopLeft, {1, 0}};
-  CHECK(parse_options("{}", base).value() == base);
-  const Result<AttentionOptions> all =
-      parse_options(R"({"scale": 0.5, "causal": false, "align": "bottom_right", "key_valid": [1, 0, 1]})", base);
-  REQUIRE(all.ok());
-  CHECK(all.value() == AttentionOptions{0.5f, false, CausalAlign::kBottomRight, {1, 0, 1}});
-  CHECK_FALSE(parse_options(R"({"scale": null})", base).value().scale);
-  CHECK(parse_options(R"({"key_valid": [true, false, 1]})").value().key_valid == std::vector<std::uint8_t>{1, 0, 1});
-  CHECK(parse_options(R"({"key_valid": []})", base).value().key_valid.empty());
-}
-
-TEST_CASE("options: what is refused") {
-  const auto bad = [](const std::string& json, const std::string& words) {
-    check_bad_options(json, ErrorCode::kBadInput, words);
-  };
-  bad("{\"foo\": 1}", "unknown option \"foo\": the options are scale, causal, align, key_valid");
-  bad("{\"scale\": \"inf\"}", "option \"scale\" must be a finite number, or null");
-  bad("{\"scale\": 1e39}", "scale is beyond float32's range");
-  bad("{\"causal\": 1}", "option \"causal\" must be true or false, but it is a number");
-  bad("{\"align\": \"left\"}", "option \"align\" must be \"bottom_right\" or \"top_left\", but it is \"left\"");
-  for (const std::string value : {"2", "[0, 2]", "[\"1\"]", "[0.5]", "null", "{}"}) {
-    bad("{\"key_valid\": " + value + "}", "option \"key_valid\" must be an array of 0 and 1");
-  }
-  bad("[]", "the options must be an object, but it is an array");
-  bad("{\"causal\": tru}", "line 1, column");
-  for (const std::string key : {"rope", "softcap", "alibi", "bias", "window", "sink"}) {
-    check_bad_options("{\"" + key + "\": 1}", ErrorCode::kUnsupported,
-                      "option \"" + key + "\" is not supported by this version");
-    check_error(Parts{.extra = "\"attention\": {\"" + key + "\": 1}, "}.json(), ErrorCode::kUnsupported,
-                "attention: option \"" + key + "\" is not supported");
-  }
-  check_bad(Parts{.extra = "\"attention\": {\"key_valid\": [1]}, "}.json(),
-            "key_valid has 1 entry but there are 2 keys");
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "core/session/session_file.h"
 #include "tests/core/session_equal.h"
 
 namespace qkv::test {
@@ -74,6 +75,40 @@ inline Session projected_session() {
   session.problem.options = {0.3f, true, CausalAlign::kTopLeft, {1, 0, 1}};
   session.view = {Tab::kConcat, 1, "magma", "other", {RangeMode::kCustom, -0.1f, 7}, {RangeMode::kAuto, -1, 1}, 6};
   return session;
+}
+
+// What is written reads back the same, bit for bit.
+inline void check_round_trip(const Session& session) {
+  REQUIRE(check_session(session).ok());
+  const std::string json = session_to_json(session);
+  const Result<Session> back = parse_session(json, {});
+  REQUIRE_MESSAGE(back.ok(), back.error().message);
+  check_same(session, back.value());
+  CHECK(session_to_json(back.value()) == json);
+}
+
+// A session of two tokens and d = 2 with parts replaced.
+struct Parts {
+  std::string version = "1";
+  std::string extra = {};  // members, each with a comma after it
+  std::string q = "[[[1, 2], [3, 4]]]";
+  std::string source_extra = {};
+  std::string json() const {
+    return "{\"qkvlab\": " + version + ", " + extra + "\"source\": {\"kind\": \"qkv\", " + source_extra +
+           "\"q\": " + q + ", \"k\": [[[1, 2], [3, 4]]], \"v\": [[[1, 2], [3, 4]]]}}";
+  }
+};
+
+// Not a session, and why.
+inline void check_error(const std::string& json, ErrorCode code, const std::string& words,
+                        const fs::path& folder = {}) {
+  CAPTURE(json.substr(0, 300));
+  const Result<Session> session = parse_session(json, folder);
+  REQUIRE_FALSE(session.ok());
+  INFO(session.error().message);
+  CHECK(session.error().code == code);
+  CHECK(session.error().message.find(words) != std::string::npos);
+  CHECK(session.error().message.find('\n') == std::string::npos);
 }
 
 }  // namespace qkv::test

@@ -25,6 +25,19 @@ TEST_CASE("heads of a direct source") {
   refusal(four, SetHeads{kMaxHeads + 1});
 }
 
+TEST_CASE("the sink follows the heads, and a rope keeps d_k even") {
+  Session session = after(worked_example(), SetHeads{2});
+  session.problem.options.sink = {3, -1};
+  CHECK(after(session, SetHeads{4}).problem.options.sink == std::vector<float>{3, -1, 0, 0});
+  CHECK(after(session, SetHeads{1}).problem.options.sink == std::vector<float>{3});
+  CHECK(after(after(worked_example(), SetHeads{3}), SetHeads{4}).problem.options.sink.empty());
+
+  Session turned = after(worked_example(), SetDk{4});
+  turned.problem.options.rope = Rope{};
+  CHECK(after(turned, SetDk{6}).problem.options.rope == Rope{});
+  CHECK(contains(refusal(turned, SetDk{5}), "rope turns pairs of columns but d_k is 5: it needs an even d_k"));
+}
+
 TEST_CASE("the shown head stays one that exists") {
   Session session = after(worked_example(), SetHeads{4});
   ViewSettings view;

@@ -1,0 +1,19 @@
+// What positions do to attention: rotary embedding of Q and K, and the slopes of ALiBi.
+#pragma once
+
+#include "core/attention/options.h"
+
+namespace qkv {
+
+// Turns each row of `rows` [n, d], d even, as the token at position `first` + row. An angle is off by less than
+// 4e-16 of itself, so at position 2^17 by less than 5e-11. Position 0 is left as it is: not even a NaN spreads.
+void rotate_rows(MatrixD& rows, const Rope& rope, Index first);
+
+// `rows` in float64, turned where there is a rope: what the scores are computed from.
+MatrixD positioned(const Matrix& rows, const std::optional<Rope>& rope, Index first = 0);
+
+// The ALiBi slope of head `head` of `heads`: 2^(−8(h+1)/H) for H a power of two; else the slopes of the next lower
+// power of two, then every second slope of twice that (Press et al. 2022, the authors' get_slopes).
+double alibi_slope(int head, int heads);
+
+}  // namespace qkv
