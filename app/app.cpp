@@ -166,7 +166,8 @@ void App::Impl::draw_root() {
   double zoom = 1;
   for (const auto& [axis, view] : stage.axes) zoom = std::max(zoom, view.zoom);
   if (engine.busy()) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
-  draw_status_bar(ui, input(), {engine.busy(), zoom, failure ? failure->message : std::string()}, {0, size.y - kStatusHeight}, {size.x, size.y});
+  draw_status_bar(ui, input(), {engine.busy(), zoom, failure ? failure->message : std::string()},
+                  {0, size.y - kStatusHeight}, {size.x, size.y});
   ImGui::End();
   ImGui::PopFont();
 }

@@ -50,7 +50,7 @@ struct App::Impl {
   std::filesystem::path path;                // where Save writes
   std::shared_ptr<const Computed> computed;  // never null after open()
   // What the frame that is being rendered points into: its heat maps are read after edits have replaced both.
-  std::optional<Error> failure;               // why the newest edit has no result
+  std::optional<Error> failure;  // why the newest edit has no result
   std::shared_ptr<const Computed> drawn;
   Problem drawn_problem;
   std::uint64_t version = 1;

@@ -8,7 +8,7 @@
 namespace qkv {
 namespace {
 
-constexpr double kSidePadding = 4;  // both sides together
+constexpr double kSidePadding = 3;  // both sides together
 
 // Digits behind the point that a value has, at most `most`.
 int digits_of(float value, int most) {

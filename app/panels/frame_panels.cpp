@@ -19,7 +19,8 @@ std::string subscript(int number) {
 }
 
 std::string formula(Tab tab, const StageInput& in) {
-  const bool own_scale = in.computed.session.problem.options.scale.has_value();
+  const AttentionOptions& options = in.computed.session.problem.options;
+  const bool own_scale = options.scale.has_value();
   switch (tab) {
     case Tab::kConcat: {
       const int heads = in.computed.trace.shapes.heads;
@@ -29,6 +30,7 @@ std::string formula(Tab tab, const StageInput& in) {
     case Tab::kProjection:
       return "Q = X W^Q,  K = X W^K,  V = X W^V";
     default:
+      if (options.softcap || options.alibi || options.bias || options.rope) return "softmax(scaled) · V";
       return own_scale ? "softmax(scale · Q Kᵀ) · V" : "softmax(Q Kᵀ / √dₖ) · V";
   }
 }

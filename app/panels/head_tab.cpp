@@ -226,7 +226,10 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
     input.key_label_height = room;
     layout = layout_head(input);
   }
-  if (in.computed.session.problem.options.scale) layout.scaled.title = "S · scale";
+  const AttentionOptions& options = in.computed.session.problem.options;
+  if (options.scale) layout.scaled.title = "S · scale";
+  // Further steps are written out by the inspector.
+  if (options.softcap || options.alibi || options.bias) layout.scaled.title = "scaled";
   if (in.computed.digest.worst_row_sum <= 1e-5 && in.computed.digest.warnings.dead_rows == 0)
     layout.attn.subtitle = in.computed.session.problem.options.sink.empty() ? "rows sum to 1" : "rows + sink sum to 1";
   for (const MatrixPlace* place : places(layout, input.mask)) draw_matrix(ui, in, state, *place, queue);

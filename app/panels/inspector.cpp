@@ -148,8 +148,7 @@ void write_sum(Writer& w, const Explanation& e, Axis axis, const std::string& na
   for (std::size_t i = 0; i < e.terms.size(); ++i)
     if (!shown[i]) rest += e.terms[i].product();
   if (order.size() < e.terms.size())
-    w.row("", std::to_string(e.terms.size() - order.size()) + " smaller terms", w.number(rest),
-          w.ui().colors().dim);
+    w.row("", std::to_string(e.terms.size() - order.size()) + " smaller terms", w.number(rest), w.ui().colors().dim);
   if (e.bias) w.row("", "bias", w.number(*e.bias), w.ui().colors().text);
   w.rule();
   w.row("", name, w.number(e.value), w.ui().colors().text, true);

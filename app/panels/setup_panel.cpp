@@ -1,6 +1,7 @@
 #include "app/panels/setup_panel.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/base/number_text.h"
@@ -88,6 +89,90 @@ void draw_scale(Ui& ui, const Session& session, SetupState& state, ActionQueue& 
   gap(kRowGap);
 }
 
+// A number that is on or off: a switch, and the number below it while it is on.
+template <class Set>
+void optional_row(Ui& ui, SetupState& state, ActionQueue& queue, const std::string& label, const std::string& name,
+                  std::optional<double> value, double first, const NumberRange& range, Set set) {
+  if (switch_field(ui, "switch/" + name, labelled_row(ui, label, 40), value.has_value()))
+    queue.push(SetAttention{set(value ? std::nullopt : std::optional(first))});
+  gap(kRowGap);
+  if (!value) return;
+  if (const auto typed = number_field(ui, "field/" + name, labelled_row(ui, "", kField), *value, range, state.entry))
+    queue.push(SetAttention{set(*typed)}, ImGui::IsMouseDown(0) ? state.entry.gesture : 0);
+  gap(kRowGap);
+}
+
+void draw_position(Ui& ui, const Session& session, SetupState& state, ActionQueue& queue) {
+  AttentionOptions options = session.problem.options;
+  static constexpr Choice kRopes[] = {{"none"}, {"RoPE, halves", "as Llama"}, {"RoPE, pairs", "as GPT-J"}};
+  const int current = !options.rope ? 0 : options.rope->style == RopeStyle::kHalf ? 1 : 2;
+  if (const auto picked = choice_field(ui, "field/rope", labelled_row(ui, "position", 124), kRopes, current)) {
+    const float base = options.rope ? options.rope->base : Rope{}.base;
+    if (*picked == 0) options.rope.reset();
+    if (*picked > 0) options.rope = Rope{base, *picked == 1 ? RopeStyle::kHalf : RopeStyle::kInterleaved};
+    queue.push(SetAttention{options});
+  }
+  gap(kRowGap);
+  if (options.rope) {
+    const Box box = labelled_row(ui, "RoPE base", kField);
+    if (const auto base =
+            number_field(ui, "field/rope-base", box, options.rope->base, {1.001, 1e9, 100, false}, state.entry)) {
+      options.rope->base = static_cast<float>(*base);
+      queue.push(SetAttention{options}, ImGui::IsMouseDown(0) ? state.entry.gesture : 0);
+    }
+    gap(kRowGap);
+  }
+  if (switch_field(ui, "switch/alibi", labelled_row(ui, "ALiBi", 40), options.alibi)) {
+    options.alibi = !options.alibi;
+    queue.push(SetAttention{options});
+  }
+  gap(kRowGap);
+}
+
+// Soft cap, sliding window and sink.
+void draw_limits(Ui& ui, const Session& session, SetupState& state, ActionQueue& queue) {
+  const AttentionOptions& options = session.problem.options;
+  const auto window = options.window ? std::optional<double>(static_cast<double>(*options.window)) : std::nullopt;
+  const auto most = static_cast<double>(session.keys().size());
+  optional_row(ui, state, queue, "window", "window", window, std::min(2.0, most),
+               {1, std::max(most, window.value_or(1)), 1, true}, [&](std::optional<double> value) {
+                 AttentionOptions changed = options;
+                 changed.window = value ? std::optional(static_cast<Index>(*value)) : std::nullopt;
+                 return changed;
+               });
+  const auto softcap = options.softcap ? std::optional<double>(*options.softcap) : std::nullopt;
+  optional_row(ui, state, queue, "soft cap", "softcap", softcap, 20, {0.001, 1e6, 0.5, false},
+               [&](std::optional<double> value) {
+                 AttentionOptions changed = options;
+                 changed.softcap = value ? std::optional(static_cast<float>(*value)) : std::nullopt;
+                 return changed;
+               });
+  Result<Shapes> storage = Error{};
+  const Shapes* s = shapes_of(session, storage);
+  if (s == nullptr) return;
+  const auto head = static_cast<std::size_t>(std::clamp(session.view.head, 0, s->heads - 1));
+  const auto sink = options.sink.empty() ? std::nullopt : std::optional<double>(options.sink[head]);
+  const std::string label = s->heads > 1 && sink ? "sink of head " + std::to_string(head + 1) : "sink";
+  optional_row(ui, state, queue, label, "sink", sink, 0, {-1e6, 1e6, 0.1, false}, [&](std::optional<double> value) {
+    AttentionOptions changed = options;
+    if (!value) changed.sink.clear();
+    if (value && changed.sink.empty()) changed.sink.assign(static_cast<std::size_t>(s->heads), 0.0f);
+    if (value) changed.sink[head] = static_cast<float>(*value);
+    return changed;
+  });
+}
+
+// A bias comes with a file; here it is said and can be taken away.
+void draw_bias(Ui& ui, const Session& session, ActionQueue& queue) {
+  if (!session.problem.options.bias) return;
+  if (text_button(ui, "button/bias", labelled_row(ui, "bias from the file", kField), "remove")) {
+    AttentionOptions changed = session.problem.options;
+    changed.bias.reset();
+    queue.push(SetAttention{changed});
+  }
+  gap(kRowGap);
+}
+
 void draw_attention(Ui& ui, const Session& session, SetupState& state, ActionQueue& queue) {
   heading(ui, "ATTENTION");
   gap(6);
@@ -114,6 +199,9 @@ void draw_attention(Ui& ui, const Session& session, SetupState& state, ActionQue
       queue.push(SetCrossAttention{!cross});
     gap(kRowGap);
   }
+  draw_position(ui, session, state, queue);
+  draw_limits(ui, session, state, queue);
+  draw_bias(ui, session, queue);
   if (!options.key_valid.empty()) {
     const Box box = labelled_row(ui, "hidden keys", kField);
     const auto hidden = std::count(options.key_valid.begin(), options.key_valid.end(), std::uint8_t{0});

@@ -10,7 +10,7 @@ namespace qkv {
 // One side of tokens: the text being typed and the chips.
 struct TokenListState {
   TextFieldState text;
-  std::vector<std::string> synced;   // the tokens that the text was last compared with
+  std::vector<std::string> synced;  // the tokens that the text was last compared with
   TextFieldState rename;
   Index renaming = -1;
   Index dragged = -1;

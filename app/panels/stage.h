@@ -41,9 +41,9 @@ struct AxisView {
 struct CellEdit {
   bool open = false;  // a number is being typed into the selected cell
   TextFieldState field;
-  float before = 0;       // value to go back to on Escape
-  bool applied = false;   // something typed has changed the cell
-  ImVec2 min, max;        // of the field
+  float before = 0;      // value to go back to on Escape
+  bool applied = false;  // something typed has changed the cell
+  ImVec2 min, max;       // of the field
   std::uint64_t gesture = 0;
 };
 
@@ -61,11 +61,11 @@ struct StageState {
   std::optional<Selection> selection;
   CellEdit edit;
   Scrub scrub;
-  bool selection_drawn = false;        // in the last frame: keys change only what is seen
-  bool draws_selection = false;        // in this one
-  bool keyboard_leads = false;  // the arrows moved last: the chosen cell is explained, not the one under the pointer
-  bool selecting = false;       // dragging a block with Shift
-  bool open_menu = false;       // the context menu is due
+  bool selection_drawn = false;  // in the last frame: keys change only what is seen
+  bool draws_selection = false;  // in this one
+  bool keyboard_leads = false;   // the arrows moved last: the chosen cell is explained, not the one under the pointer
+  bool selecting = false;        // dragging a block with Shift
+  bool open_menu = false;        // the context menu is due
   std::map<Axis, AxisView> axes;
   std::optional<MatrixId> pointed;  // matrix under the pointer, for zoom and export
 };

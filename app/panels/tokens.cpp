@@ -10,7 +10,7 @@ namespace {
 constexpr float kChipHeight = 26, kChipGap = 6;
 constexpr std::size_t kMostChips = 1000;
 constexpr float kMostChipArea = 5 * kChipHeight + 4 * kChipGap;  // more chips scroll
-constexpr const char* kNewToken = "□";  // one token, however text is split
+constexpr const char* kNewToken = "□";                           // one token, however text is split
 constexpr const char* kTokensTip =
     "What you type becomes tokens. Tokens that stay keep their numbers; a new token gets a row that depends only on "
     "its text, so the same word is the same vector everywhere.";

@@ -33,7 +33,7 @@ struct Ui {
   std::deque<HeatmapDraw> heatmaps;  // of this frame: draw lists point into it
   std::string typed;                 // UTF-8 typed since the last frame; whoever has the focus takes it
   std::string focus;                 // name of the text field that owns the keyboard; empty = none
-  bool was_typing = false;                  // a text field had the keyboard when the frame began
+  bool was_typing = false;           // a text field had the keyboard when the frame began
   bool escape_taken = false;         // the innermost popup had it
   bool focus_seen = false;           // the owner was drawn in this frame
   double next_frame_in = 1e9;        // seconds until something changes by itself (a caret, a toast)

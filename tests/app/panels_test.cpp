@@ -270,3 +270,33 @@ TEST_CASE("a number typed into a field counts when the token field takes the key
   h.click("tokens/text");
   CHECK(h.app().trace()->shapes.heads == 3);
 }
+
+TEST_CASE("position, window, soft cap and sink are set from the left panel, and the picture follows") {
+  Harness h(1440, 1400);
+  h.click("switch/window");
+  CHECK(h.trace(MatrixKind::kAttn)(0, 2) == 0.0f);  // 2 keys on either side, itself included
+  h.click("field/window");
+  h.type("3");
+  h.key(Key::kEnter);
+  CHECK(h.trace(MatrixKind::kAttn)(0, 2) > 0.1f);
+  h.click("switch/window");
+  h.click("switch/softcap");
+  CHECK(h.trace(MatrixKind::kScaled)(1, 0) < 2.88f);
+  h.click("switch/softcap");
+  h.click("switch/alibi");
+  CHECK(h.trace(MatrixKind::kScaled)(0, 1) < 1.73f);
+  h.click("switch/alibi");
+  h.click("switch/sink");
+  CHECK(h.trace(MatrixKind::kAttn).row(0).sum() < 0.95f);
+  h.click("switch/sink");
+  h.click("field/rope");
+  h.click("field/rope/RoPE, halves");
+  CHECK(h.has("toast/0"));  // d_k = 3 is odd
+  h.click("field/d-k");
+  h.type("4");
+  h.key(Key::kEnter);
+  h.click("field/rope");
+  h.click("field/rope/RoPE, pairs");
+  CHECK(h.app().session().problem.options.rope.has_value());
+  CHECK(h.trace(MatrixKind::kScores)(1, 0) != 5.0f);
+}
