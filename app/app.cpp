@@ -216,6 +216,8 @@ void App::Impl::draw_stage(ImVec2 min, ImVec2 max) {
   ImGui::BeginChild("stage", {max.x - min.x, max.y - min.y}, false,
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
   const StageInput in = input();
+  const bool keys_are_free = !dialogs.any_open() && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
+  if (stage.enlarged && keys_are_free && ui.keyboard_is_free() && take_escape(ui)) run(CommandId::kEnlarge);
   if (!dialogs.any_open()) handle_cell_keys(ui, in, stage, queue);
   const float used = draw_tab_bar(ui, in, min, max.x - min.x, queue);
   const ImVec2 top{min.x, min.y + used};

@@ -112,6 +112,17 @@ void App::Impl::run_view_command(CommandId command) {
     case CommandId::kNextHead:
       view.head = (view.head + 1) % count;
       break;
+    case CommandId::kEnlarge: {
+      const auto cell = focus_cell(stage);
+      if (stage.enlarged)
+        stage.enlarged.reset();
+      else if (cell && view.tab == Tab::kHead)
+        stage.enlarged = cell->id.kind;
+      else
+        say("Choose a cell on One head first: its matrix is enlarged");
+      stage.axes.clear();
+      break;
+    }
     case CommandId::kFit:
       stage.axes.clear();
       break;

@@ -197,8 +197,10 @@ void draw_cell_field(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   if (!result.left && ui.focus == kCellField) return;
   state.edit.open = false;
   const std::string& text = state.edit.field.edit.text;
-  if (!result.cancelled && !text.empty() && !parse_float(text))
-    queue.messages.push_back("“" + text + "” is not a number: the cell keeps its last value");
+  const bool refused = !result.cancelled && !text.empty() && !parse_float(text);
+  if (refused && state.edit.applied)  // what the start of the text stood for goes too
+    queue.push(SetCell{cell.id, cell.row, cell.col, state.edit.before}, state.edit.gesture);
+  if (refused) queue.messages.push_back("“" + text + "” is not a number: the cell keeps the one it had");
   if (result.entered || result.tab != 0) state.keyboard_leads = true;
   if (result.entered) move(in, *state.selection, 1, 0, false);
   if (result.tab != 0) tab(in, *state.selection, result.tab);

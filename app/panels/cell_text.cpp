@@ -8,11 +8,13 @@
 namespace qkv {
 namespace {
 
+// Larger values are written with an exponent, where their own cell has room for that.
+constexpr float kLargestFixed = 1e6f;
 constexpr double kSidePadding = 3;  // both sides together
 
 // Digits behind the point that a value has, at most `most`.
 int digits_of(float value, int most) {
-  if (!std::isfinite(value) || std::abs(value) >= 1e6f) return 0;
+  if (!std::isfinite(value) || std::abs(value) >= kLargestFixed) return 0;
   double scaled = value;
   for (int digits = 0; digits < most; ++digits, scaled *= 10)
     if (std::abs(scaled - std::round(scaled)) <= 1e-5 * std::max(1.0, std::abs(scaled))) return digits;
@@ -22,9 +24,9 @@ int digits_of(float value, int most) {
 }  // namespace
 
 std::string cell_text(float value, int decimals) {
-  constexpr float kLargest = 1e6f;
   // Tiny values are 0.000 here: a cell has no room for exponents, and the inspector tells them apart.
-  return std::isfinite(value) && std::abs(value) < kLargest ? format_fixed(value, decimals) : format_value(value, 2);
+  return std::isfinite(value) && std::abs(value) < kLargestFixed ? format_fixed(value, decimals)
+                                                                 : format_value(value, 2);
 }
 
 std::optional<CellFormat> fit_cell_text(const Ui& ui, const Rect& window,
@@ -40,7 +42,8 @@ std::optional<CellFormat> fit_cell_text(const Ui& ui, const Rect& window,
     float widest = 0;  // at 13 px
     for (Index r = window.row; r < window.row + window.rows; ++r)
       for (Index c = window.col; c < window.col + window.cols; ++c)
-        widest = std::max(widest, text_width(ui, FontRole::kText13, cell_text(value(r, c), digits)));
+        if (std::abs(value(r, c)) < kLargestFixed || !std::isfinite(value(r, c)))
+          widest = std::max(widest, text_width(ui, FontRole::kText13, cell_text(value(r, c), digits)));
     if (widest + kSidePadding <= cell_w && cell_h >= 16) return CellFormat{FontRole::kText13, digits};
     if (widest * 11 / 13 + kSidePadding <= cell_w) return CellFormat{FontRole::kSmall11, digits};
   }

@@ -102,7 +102,7 @@ std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool bu
         clipped || (kind != MatrixKind::kKeep && clips(shown_range(in, {kind, 0}), extent_of(d, scale_group(kind))));
   if (clipped) words.push_back({"values beyond the colour range", ui.colors().warning});
   const bool sink = !in.computed.session.problem.options.sink.empty();
-  if (d.warnings.nan_outputs == 0 && d.worst_row_sum <= 1e-5)
+  if (d.warnings.nan_outputs == 0 && d.warnings.dead_rows == 0 && d.worst_row_sum <= 1e-5)
     words.push_back({sink ? "rows and sink sum to 1" : "rows sum to 1", ui.colors().good});
   return words;
 }

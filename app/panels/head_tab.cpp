@@ -43,7 +43,10 @@ void draw_step(Ui& ui, const MatrixPlace& from, const MatrixPlace& to, std::stri
 
 std::string scale_sign(const StageInput& in) {
   const auto& scale = in.computed.session.problem.options.scale;
-  if (scale) return "× " + format_shortest(*scale);
+  if (scale) {
+    const std::string text = format_shortest(*scale);
+    return "×" + (text.size() <= 4 ? text : format_value(*scale, 2));
+  }
   return "√" + std::to_string(in.computed.trace.shapes.d_k);
 }
 
@@ -197,8 +200,48 @@ void draw_color_bars(Ui& ui, const StageInput& in, const StageState& state, ImVe
   }
 }
 
+namespace {
+
+// One matrix over the whole stage, in its own proportions, with labels on both sides.
+void draw_enlarged(Ui& ui, const StageInput& in, StageState& state, MatrixId id, ImVec2 min, ImVec2 max,
+                   ActionQueue& queue) {
+  const Matrix& values = *in.computed.trace.find(id);
+  const Axis rows = row_axis(id.kind), cols = col_axis(id.kind);
+  const auto is_token = [](Axis axis) { return axis == Axis::kQueries || axis == Axis::kKeys; };
+  MatrixPlace place = place_at(id, rows, cols, min, {1, 1}, std::string(symbol(id.kind)),
+                               std::string(long_name(id.kind)) + " · " + shape_words(values.rows(), values.cols()));
+  place.row_labels = is_token(rows);
+  place.col_labels = is_token(cols);
+  const float labels =
+      place.row_labels ? row_label_room(ui, axis_labels(in.computed.session, rows, values.rows())) + 8 : 0;
+  const float room_w = max.x - min.x - labels - 2 * kMargin;
+  const auto col_text = axis_labels(in.computed.session, cols, values.cols());
+  const float above = place.col_labels ? col_label_room(ui, col_text, room_w / static_cast<float>(values.cols())) : 0;
+  const float room_h = max.y - min.y - kTitleRoom - above - kBarRoom - kMargin;
+  const double cell =
+      std::min(room_w / static_cast<double>(values.cols()), room_h / static_cast<double>(values.rows()));
+  const float w = static_cast<float>(cell * static_cast<double>(values.cols()));
+  const float h = static_cast<float>(cell * static_cast<double>(values.rows()));
+  place.min = {std::floor((min.x + max.x - w + labels) / 2), std::floor(min.y + kTitleRoom + above)};
+  place.size = {std::max(1.0f, std::floor(w)), std::max(1.0f, std::floor(h))};
+  place.label_room = labels - 8;
+  place.top_room = above;
+  draw_matrix(ui, in, state, place, queue);
+  if (id.kind != MatrixKind::kKeep)
+    draw_color_bars(ui, in, state, {place.min.x, place.min.y + place.size.y + 34}, {scale_group(id.kind)});
+}
+
+}  // namespace
+
 void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, ImVec2 max, ActionQueue& queue) {
   const Trace& trace = in.computed.trace;
+  if (state.enlarged) {
+    const int head = std::clamp(in.session.view.head, 0, trace.shapes.heads - 1);
+    const bool kv = *state.enlarged == MatrixKind::kK || *state.enlarged == MatrixKind::kV;
+    const MatrixId id{*state.enlarged, kv ? kv_head_of(trace.shapes, head) : is_per_head(*state.enlarged) ? head : 0};
+    if (trace.find(id) != nullptr) return draw_enlarged(ui, in, state, id, min, max, queue);
+    state.enlarged.reset();
+  }
   const auto queries = axis_labels(in.computed.session, Axis::kQueries, trace.shapes.nq);
   const auto keys = axis_labels(in.computed.session, Axis::kKeys, trace.shapes.nk);
   HeadLayoutInput input{min,
@@ -226,6 +269,9 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
     input.key_label_height = room;
     layout = layout_head(input);
   }
+  if (trace.shapes.kv_heads != trace.shapes.heads)
+    layout.k.subtitle = layout.v.subtitle =
+        "key/value head " + std::to_string(kv_head_of(trace.shapes, input.head) + 1);
   const AttentionOptions& options = in.computed.session.problem.options;
   if (options.scale) layout.scaled.title = "S · scale";
   // Further steps are written out by the inspector.

@@ -185,8 +185,10 @@ void write_softmax(Writer& w, const Explanation& e) {
     w.row(w.token(Axis::kKeys, t.key), "exp(" + w.number(t.scaled - e.maximum) + ")", w.number(t.exponential),
           t.key == e.col ? w.ui().colors().accent : w.ui().colors().text);
   }
-  if (order.size() < e.softmax.size())
-    w.row("", "and " + std::to_string(e.softmax.size() - order.size()) + " more", "", w.ui().colors().dim);
+  const auto visible = static_cast<std::size_t>(
+      std::count_if(e.softmax.begin(), e.softmax.end(), [](const auto& t) { return t.mask == MaskReason::kVisible; }));
+  if (order.size() < visible)
+    w.row("", "and " + std::to_string(visible - order.size()) + " more", "", w.ui().colors().dim);
   if (e.sink)
     w.row("sink", "exp(" + w.number(*e.sink - e.maximum) + ")", w.number(e.sink_exponential), w.ui().colors().dim);
   w.rule();

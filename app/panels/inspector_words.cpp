@@ -21,7 +21,10 @@ std::string upper(std::string_view text) {
 
 std::string ordinal(Index index) {
   static constexpr const char* kWords[] = {"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"};
-  return index < 8 ? kWords[index] : "number " + std::to_string(index + 1);
+  if (index < 8) return kWords[index];
+  const Index number = index + 1, last = number % 10;
+  const bool teen = number % 100 >= 11 && number % 100 <= 13;
+  return std::to_string(number) + (teen ? "th" : last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th");
 }
 
 }  // namespace

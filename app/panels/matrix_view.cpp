@@ -133,9 +133,10 @@ void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const C
       const float number = canvas.values(cell.row, cell.col);
       const bool visible = !masks || in.computed.trace.keep(cell.row, cell.col) != 0;
       const Color ink = cell_ink(ui, table, range, number, visible);
+      const std::string text = cell_text(number, format->decimals);
+      if (text_width(ui, format->role, text) > canvas.cell_w()) continue;
       draw_text_in(ui, list, format->role, {canvas.x_of(double(c)), canvas.y_of(double(r))},
-                   {canvas.x_of(double(c + 1)), canvas.y_of(double(r + 1))}, ink, cell_text(number, format->decimals),
-                   TextAlign::kCenter);
+                   {canvas.x_of(double(c + 1)), canvas.y_of(double(r + 1))}, ink, text, TextAlign::kCenter);
     }
 }
 
@@ -339,7 +340,8 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
   if (place.interactive) {
     handle_cell_mouse(ui, in, state, place.id, place.transposed, under, queue);
   }
-  if (ImGui::IsItemDeactivated() && ImGui::IsMouseReleased(0) && !ImGui::IsMouseDragging(0, 3)) clicked = true;
+  if (ImGui::IsItemDeactivated() && ImGui::IsMouseReleased(0) && ImGui::GetIO().MouseDragMaxDistanceSqr[0] < 9)
+    clicked = true;
   submit_heatmap(ui, in, canvas);
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect({place.min.x - 2, place.min.y - 2}, {canvas.max().x + 2, canvas.max().y + 2}, true);

@@ -27,7 +27,7 @@ Answer draw_question(Ui& ui, QuestionState& state) {
 }
 
 void draw_shortcuts(Ui& ui, InfoState& state) {
-  if (!begin_modal(ui, "shortcuts", "Mouse and keys", {560, 520}, state.open, state.just_opened)) return;
+  if (!begin_modal(ui, "shortcuts", "Mouse and keys", {560, 548}, state.open, state.just_opened)) return;
   static constexpr const char* kRows[][2] = {
       {"rest on a cell", "its row and column light up; its sum is written out"},
       {"click a cell", "choose it; it stays in the inspector"},
@@ -41,6 +41,7 @@ void draw_shortcuts(Ui& ui, InfoState& state) {
       {"wheel", "zoom rows and columns together"},
       {"Shift + wheel, middle drag", "move along a zoomed matrix"},
       {"Ctrl+0", "fit everything again"},
+      {"Ctrl+M, Escape", "one matrix over the whole stage, and back"},
       {"Page Up, Page Down", "previous and next head"},
       {"Ctrl+Z, Ctrl+Shift+Z", "undo and redo"},
   };

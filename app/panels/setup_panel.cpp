@@ -282,12 +282,12 @@ void draw_colour(Ui& ui, const StageInput& in, SetupState& state, ActionQueue& q
 void resplit(const Session& session, TokenSplit split, const SetupState& state, ActionQueue& queue) {
   const std::uint64_t gesture = queue.new_gesture();
   queue.push(SetSplit{split}, gesture);
-  const auto again = [&](Side side, const std::string& text) {
+  const auto again = [&](Side side, const std::string& text, std::uint64_t step) {
     std::vector<std::string> tokens = split_tokens(text, split);
-    if (!tokens.empty()) queue.push(SetTokens{side, std::move(tokens)}, gesture);
+    if (!tokens.empty()) queue.push(SetTokens{side, std::move(tokens)}, step);
   };
-  again(Side::kQueries, state.queries.text.edit.text);
-  if (session.key_tokens) again(Side::kKeys, state.keys.text.edit.text);
+  again(Side::kQueries, state.queries.text.edit.text, gesture);
+  if (session.key_tokens) again(Side::kKeys, state.keys.text.edit.text, 0);
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ struct StageState {
   bool selecting = false;        // dragging a block with Shift
   bool open_menu = false;        // the context menu is due
   std::map<Axis, AxisView> axes;
-  std::optional<MatrixId> pointed;  // matrix under the pointer, for zoom and export
+  std::optional<MatrixKind> enlarged;  // One head shows this matrix alone
+  std::optional<MatrixId> pointed;     // matrix under the pointer, for zoom and export
 };
 
 // The cell that the inspector explains: under the pointer, else the chosen one.

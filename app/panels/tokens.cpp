@@ -121,7 +121,7 @@ void draw_rename(Ui& ui, const Session& session, Side side, ImVec2 at, float wid
     if (stays_whole(text, session.split))
       queue.push(RenameToken{side, state.renaming, text});
     else
-      queue.messages.push_back("“" + text + "” would be split into several tokens: choose another way to split first");
+      queue.messages.push_back("“" + text + "” would be several tokens: a name is one piece of the way text is split");
   }
   if (left) state.renaming = -1;
 }

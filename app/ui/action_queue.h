@@ -33,6 +33,7 @@ enum class CommandId {
   kPreviousHead,
   kNextHead,
   kFit,
+  kEnlarge,
   kZoomIn,
   kZoomOut,
   kThemeLight,

@@ -28,6 +28,7 @@ constexpr std::array kCommands = {
     CommandInfo{kPreviousHead, MenuId::kView, "Previous head", {Key::kPageUp}, true},
     CommandInfo{kNextHead, MenuId::kView, "Next head", {Key::kPageDown}},
     CommandInfo{kFit, MenuId::kView, "Fit everything", {Key::k0, true}, true},
+    CommandInfo{kEnlarge, MenuId::kView, "Enlarge the matrix, or show all", {Key::kM, true}},
     CommandInfo{kZoomIn, MenuId::kView, "Zoom in", {Key::kEqual, true}},
     CommandInfo{kZoomOut, MenuId::kView, "Zoom out", {Key::kMinus, true}},
     CommandInfo{kThemeLight, MenuId::kView, "Light", {}, true},

@@ -83,14 +83,15 @@ std::optional<double> number_field(Ui& ui, const std::string& name, const Box& b
     if (ImGui::IsItemActivated()) entry.drag_value = value;
     if (active && ImGui::IsMouseDragging(0, 3)) {
       changed = scrubbing(value, range, entry);
-    } else if (ImGui::IsItemDeactivated() && !ImGui::IsMouseDragging(0, 3) && hovered) {
+    } else if (ImGui::IsItemDeactivated() && ImGui::GetIO().MouseDragMaxDistanceSqr[0] < 9 && hovered) {
       entry.name = name;
       entry.field.edit.set(number_text(value, range.whole));
       entry.field.edit.select_all();
       focus_text_field(ui, name, entry.field);
     }
     field_frame(ui, ImGui::GetWindowDrawList(), box, hovered, active);
-    const std::string text = shown.empty() ? number_text(value, range.whole) : std::string(shown);
+    std::string text = shown.empty() ? number_text(value, range.whole) : std::string(shown);
+    if (text_width(ui, FontRole::kText13, text) > box.max.x - box.min.x - 16) text = format_value(value, 4);
     draw_text_in(ui, ImGui::GetWindowDrawList(), FontRole::kText13, box.min, {box.max.x - 10, box.max.y},
                  ui.colors().text, text, TextAlign::kRight);
   }
@@ -124,6 +125,16 @@ std::optional<int> choice_field(Ui& ui, const std::string& name, const Box& box,
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {6, 6});
   if (ImGui::BeginPopup(popup.c_str())) {
     if (take_escape(ui)) ImGui::CloseCurrentPopup();
+    // The arrows walk over the list, from the current choice on.
+    int* lit = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("lit"), current);
+    if (ImGui::IsWindowAppearing()) *lit = current;
+    const int count = static_cast<int>(choices.size());
+    if (key_pressed(Key::kDown)) *lit = (*lit + 1) % count;
+    if (key_pressed(Key::kUp)) *lit = (std::max(*lit, 0) + count - 1) % count;
+    if (enter_pressed() && *lit >= 0) {
+      picked = *lit;
+      ImGui::CloseCurrentPopup();
+    }
     float width = box.max.x - box.min.x - 12;
     for (const Choice& choice : choices)
       width = std::max(width, text_width(ui, FontRole::kText13, choice.text) +
@@ -138,7 +149,7 @@ std::optional<int> choice_field(Ui& ui, const std::string& name, const Box& box,
       }
       ui.widgets->add(row, at, {at.x + width, at.y + 28});
       ImDrawList* popup_list = ImGui::GetWindowDrawList();
-      if (ImGui::IsItemHovered())
+      if (ImGui::IsItemHovered() || i == *lit)
         popup_list->AddRectFilled(at, {at.x + width, at.y + 28}, to_u32(ui.colors().accent_soft), 5);
       draw_text_in(ui, popup_list, FontRole::kText13, {at.x + 8, at.y}, {at.x + width, at.y + 28},
                    i == current ? ui.colors().accent : ui.colors().text, choice.text, TextAlign::kLeft);

@@ -65,19 +65,29 @@ Session seen_as(Session session, ViewSettings view) {
 History::History(Session session, std::size_t max_bytes) : current_(std::move(session)), max_bytes_(max_bytes) {}
 
 Status History::perform(const Action& action, std::uint64_t gesture) {
-  Result<Session> result = qkv::apply(current_, action);
+  const bool merges = gesture != 0 && redo_.empty() && !undo_.empty() && undo_.back().gesture == gesture;
+  // Typing a sentence anew passes through half-typed ones: tokens that are there again at the end have kept their
+  // numbers only if each state is made from the one before the typing began.
+  const bool retypes = merges && std::holds_alternative<SetTokens>(action);
+  Result<Session> result = qkv::apply(retypes ? before_typing() : current_, action);
   if (!result) return result.error();
   if (!makes_undo_step(action)) {
     current_ = std::move(result).value();
     return Done{};
   }
-  const bool merges = gesture != 0 && redo_.empty() && !undo_.empty() && undo_.back().gesture == gesture;
   while (!redo_.empty()) pop_back(redo_);
   if (!merges) push_back(undo_, {std::move(current_), describe(action), gesture, state_});
   current_ = std::move(result).value();
   state_ = next_state_++;
   trim();
   return Done{};
+}
+
+// The session before the newest step, split and looked at as now.
+Session History::before_typing() const {
+  Session session = undo_.back().session;
+  session.split = current_.split;
+  return seen_as(std::move(session), current_.view);
 }
 
 void History::undo() {

@@ -20,7 +20,7 @@ class History {
   const Session& current() const { return current_; }
 
   // Applies and records. Actions with the same non-zero `gesture` as the step before become one step
-  // (a drag, a run of typing). On error nothing changes.
+  // (a drag, a run of typing); a run of SetTokens is worked out from the session before it. On error nothing changes.
   Status perform(const Action& action, std::uint64_t gesture = 0);
 
   bool can_undo() const { return !undo_.empty(); }
@@ -48,6 +48,7 @@ class History {
     std::uint64_t gesture = 0;
     std::uint64_t state = 0;  // identity of `session` for is_modified()
   };
+  Session before_typing() const;
   void trim();
   void step(std::deque<Step>& from, std::deque<Step>& to);
   void push_back(std::deque<Step>& steps, Step step);

@@ -200,3 +200,26 @@ TEST_CASE("keys change only a matrix that is on screen") {
   h.key(Key::kDelete);
   CHECK(h.trace(MatrixKind::kQ)(0, 0) == 0.0f);
 }
+
+TEST_CASE("one matrix is enlarged over the stage, and Escape shows all again") {
+  Harness h;
+  const auto width = [&] {
+    const auto* rect = h.app().widgets().find("matrix/attn/1");
+    return rect->max.x - rect->min.x;
+  };
+  const float before = width();
+  h.point("matrix/attn/1");
+  h.key(Key::kM, true);
+  CHECK(width() > 2 * before);
+  CHECK_FALSE(h.has("matrix/q/1"));
+  h.key(Key::kEscape);
+  CHECK(width() == before);
+}
+
+TEST_CASE("a text that turns out to be no number leaves the cell as it was") {
+  Harness h;
+  h.click("matrix/q/1/cell/1,1");
+  h.type("1,5");
+  h.key(Key::kEnter);
+  CHECK(h.trace(MatrixKind::kQ)(1, 1) == 2.0f);
+}

@@ -300,3 +300,21 @@ TEST_CASE("position, window, soft cap and sink are set from the left panel, and 
   CHECK(h.app().session().problem.options.rope.has_value());
   CHECK(h.trace(MatrixKind::kScores)(1, 0) != 5.0f);
 }
+
+TEST_CASE("a list of choices is walked with the arrows") {
+  Harness h;
+  h.click("field/split");
+  h.key(Key::kDown);
+  h.key(Key::kEnter);
+  CHECK(h.app().session().split == TokenSplit::kCjk);
+}
+
+TEST_CASE("scrubbing a number field does not open it for typing") {
+  Harness h;
+  h.drag("field/heads", {32, 0});
+  CHECK(h.app().trace()->shapes.heads > 1);
+  const int heads = h.app().trace()->shapes.heads;
+  h.type("7");
+  h.key(Key::kEnter);
+  CHECK(h.app().trace()->shapes.heads == heads);
+}

@@ -99,3 +99,15 @@ TEST_CASE("an inserted token waits for its name") {
   h.key(Key::kEnter);
   CHECK(h.app().session().tokens == Tokens{"貓", "大", "追", "老鼠"});
 }
+
+TEST_CASE("a sentence that is typed anew finds the numbers of its tokens again") {
+  Harness h;
+  h.click("tokens/text");
+  h.key(Key::kA, true);
+  h.type("貓 追 老鼠 跑");
+  CHECK(h.trace(MatrixKind::kScores).topLeftCorner(3, 3)(1, 0) == 5.0f);
+  CHECK(h.trace(MatrixKind::kV)(2, 1) == 2.0f);
+  h.key(Key::kEscape);
+  h.key(Key::kZ, true);
+  CHECK(h.app().session().tokens.size() == 3);
+}
