@@ -306,12 +306,12 @@ void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
 }
 
 void write_empty(Writer& w, const StageInput& in) {
-  w.caps("ABOUT THIS SESSION");
   if (!in.session.note.empty()) {
+    w.caps("ABOUT THIS SESSION");
     w.paragraph(in.session.note);
-    w.space(10);
+    w.space(24);
   }
-  w.section("TRY");
+  w.caps("TRY");
   w.paragraph(
       "Rest the pointer on a cell: its row and column light up in the factors, and its sum is written out here.");
   w.space(8);
