@@ -316,6 +316,7 @@ void draw_setup_panel(Ui& ui, const StageInput& in, const StageState& stage, Set
   draw_attention(ui, session, state, queue);
   gap(kSectionGap - kRowGap);
   draw_colour(ui, in, state, queue);
+  if (!state.entry.message.empty()) queue.messages.push_back(std::exchange(state.entry.message, {}));
   gap(24);
   ImGui::PopStyleVar();
 }

@@ -37,6 +37,12 @@ std::optional<double> typing(Ui& ui, const std::string& name, const Box& box, do
   // Another field may have taken the keyboard already: what was typed counts all the same.
   const bool left = result.left || ui.focus != name;
   if (left) entry.name.clear();
+  if (left && !result.cancelled && number) {
+    const double typed = static_cast<double>(*parse_float(entry.field.edit.text));
+    if (typed < range.low || typed > range.high)
+      entry.message = "From " + number_text(range.low, range.whole) + " to " + number_text(range.high, range.whole) +
+                      ": the number is now " + number_text(*number, range.whole);
+  }
   return left && !result.cancelled && number && *number != value ? number : std::nullopt;
 }
 

@@ -19,6 +19,7 @@ struct NumberEntry {
   TextFieldState field;
   double drag_value = 0;  // while scrubbing
   std::uint64_t gesture = 0;
+  std::string message;     // what became of a number beyond its range; the panel passes it on
 };
 
 void heading(Ui& ui, std::string_view text);  // small capitals; `text` is given in capitals

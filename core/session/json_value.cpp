@@ -81,7 +81,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool key(std::string& name) override {
     auto& members = std::get<JsonValue::Members>(open_.back().data);
     if (find_member(members, name) != nullptr) return fail("the key \"" + name + "\" comes twice" + inside());
-    if (members.size() == kMaxJsonMembers) return fail("more than 64 keys in one object" + inside());
+    if (members.size() == kMaxJsonMembers)
+      return fail("more than 64 keys in one object" + inside() + ", which no qkvlab session has: open another file");
     members.push_back({std::move(name), {}});
     return true;
   }

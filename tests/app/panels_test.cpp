@@ -318,3 +318,12 @@ TEST_CASE("scrubbing a number field does not open it for typing") {
   h.key(Key::kEnter);
   CHECK(h.app().trace()->shapes.heads == heads);
 }
+
+TEST_CASE("a number beyond its range is limited, and says so") {
+  Harness h;
+  h.click("field/heads");
+  h.type("2000");
+  h.key(Key::kEnter);
+  CHECK(h.app().trace()->shapes.heads == kMaxHeads);
+  CHECK(h.has("toast/0"));
+}
