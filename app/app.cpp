@@ -269,15 +269,17 @@ void App::Impl::apply_queue() {
     changed = changed || (done.ok() && makes_undo_step(item.action));
     redraw = true;
   }
-  if (changed) {
-    ++version;
-    engine.request(history.current());
-    take_results();
-  }
+  if (changed) recompute();
   for (const CommandId command : todo.commands) run(command);
   for (const std::filesystem::path& file : todo.open_files) with_saved_work([this, file] { load(file); });
   for (std::string& message : todo.messages) say(std::move(message));
   if (!todo.commands.empty() || !todo.open_files.empty() || !todo.messages.empty()) redraw = true;
+}
+
+void App::Impl::recompute() {
+  ++version;
+  engine.request(history.current());
+  take_results();
 }
 
 void App::Impl::take_results() {

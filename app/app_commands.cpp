@@ -44,8 +44,7 @@ void App::Impl::run(CommandId command) {
       }
       [[fallthrough]];
     case CommandId::kSaveAs: {
-      std::string name = export_file_name(history.current().title, {});
-      name = name.substr(0, name.rfind("-attn.png")) + ".qkv.json";
+      const std::string name = file_stem(history.current().title) + ".qkv.json";
       open_file_dialog(dialogs.file, FilePurpose::kSaveAs, path.empty() ? export_folder() / name : path);
       break;
     }
@@ -62,9 +61,7 @@ void App::Impl::run(CommandId command) {
     case CommandId::kRedo:
       if (command == CommandId::kUndo ? !history.can_undo() : !history.can_redo()) break;
       command == CommandId::kUndo ? history.undo() : history.redo();
-      ++version;
-      engine.request(history.current());
-      take_results();
+      recompute();
       break;
     case CommandId::kCopy:
       copy_selection(input(), stage, queue);
@@ -160,11 +157,9 @@ void App::Impl::replace_session(Session session, fs::path from) {
   stage = StageState{};
   setup = SetupState{};
   ui.focus.clear();
-  ++version;
-  engine.request(history.current());
-  // Panels need a trace to draw; the first of a large session is waited for.
-  if (computed == nullptr) engine.wait();
-  take_results();
+  recompute();
+  // Panels need a trace to draw: the first is waited for, however large its session.
+  if (computed == nullptr) wait_for_newest();
 }
 
 void App::Impl::load(const fs::path& from) {

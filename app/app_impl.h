@@ -78,6 +78,7 @@ struct App::Impl {
   void draw_splitters(ImVec2 min, ImVec2 max, float left, float right);
   void draw_dialogs();
   void apply_queue();
+  void recompute();  // after the session changed
   void take_results();
   void say(std::string text, double seconds = 5);
 

@@ -85,7 +85,7 @@ void draw_how(Ui& ui, ExportState& state) {
 
 }  // namespace
 
-std::string export_file_name(const std::string& title, const FigureSpec& spec) {
+std::string file_stem(const std::string& title) {
   std::string name;
   std::size_t at = 0;
   while (at < title.size()) {
@@ -97,9 +97,13 @@ std::string export_file_name(const std::string& title, const FigureSpec& spec) {
     }
   }
   while (!name.empty() && name.back() == '-') name.pop_back();
-  if (name.empty()) name = "attention";
+  return name.empty() ? "attention" : name;
+}
+
+std::string export_file_name(const std::string& title, const FigureSpec& spec) {
   const char* part = spec.view == FigureView::kHead ? "head" : spec.view == FigureView::kHeads ? "heads" : "concat";
-  return name + "-" + (spec.view == FigureView::kMatrix ? std::string(file_key(spec.matrix.kind)) : part) + ".png";
+  return file_stem(title) + "-" + (spec.view == FigureView::kMatrix ? std::string(file_key(spec.matrix.kind)) : part) +
+         ".png";
 }
 
 void open_export_dialog(ExportState& state, const StageInput& in, const StageState& stage, ThemeName theme,

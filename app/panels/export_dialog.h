@@ -32,6 +32,8 @@ struct ExportRequest {
 // What the person confirmed in this frame.
 std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, ExportState& state);
 
+// A title as the start of a file name: "The worked example" → "the-worked-example"; "attention" where nothing is left.
+std::string file_stem(const std::string& title);
 // "the worked example" → "the-worked-example-heads.png"
 std::string export_file_name(const std::string& title, const FigureSpec& spec);
 

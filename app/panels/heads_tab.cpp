@@ -116,7 +116,7 @@ void draw_heads_tab(Ui& ui, const StageInput& in, StageState& state, HeadsState&
                     ActionQueue& queue) {
   constexpr float kMargin = 24;
   ImGui::SetCursorScreenPos(min);
-  ImGui::BeginChild("heads-grid", {max.x - min.x, max.y - min.y}, false, ImGuiWindowFlags_NoScrollWithMouse * 0);
+  ImGui::BeginChild("heads-grid", {max.x - min.x, max.y - min.y});
   const std::vector<int> order = ordered_heads(in.computed.digest, heads.order);
   const int count = static_cast<int>(order.size());
   const float width = max.x - min.x - 2 * kMargin, height = max.y - min.y - 2 * kMargin;

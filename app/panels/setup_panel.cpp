@@ -12,11 +12,6 @@ namespace {
 
 constexpr float kField = 76, kRowGap = 6, kSectionGap = 18;
 
-const Shapes* shapes_of(const Session& session, Result<Shapes>& storage) {
-  storage = check_session(session);
-  return storage ? &storage.value() : nullptr;
-}
-
 template <class Make>
 void size_row(Ui& ui, SetupState& state, ActionQueue& queue, std::string_view label, const std::string& name,
               double value, double most, Make make) {
@@ -29,7 +24,7 @@ void size_row(Ui& ui, SetupState& state, ActionQueue& queue, std::string_view la
   gap(kRowGap);
 }
 
-void draw_source(Ui& ui, const Session& session, SetupState& state, ActionQueue& queue) {
+void draw_source(Ui& ui, const Session& session, const Shapes& s, SetupState& state, ActionQueue& queue) {
   heading(ui, "SOURCE");
   gap(6);
   const bool projected = std::holds_alternative<ProjectedSource>(session.problem.source);
@@ -37,26 +32,23 @@ void draw_source(Ui& ui, const Session& session, SetupState& state, ActionQueue&
   if (const auto picked = segmented(ui, "source", kKinds, projected ? 1 : 0))
     queue.push(SetSourceKind{*picked == 1 ? SourceKind::kProjected : SourceKind::kDirect});
   gap(10);
-  Result<Shapes> storage = Error{};
-  const Shapes* s = shapes_of(session, storage);
-  if (s == nullptr) return;
-  size_row(ui, state, queue, "heads", "field/heads", s->heads, kMaxHeads,
+  size_row(ui, state, queue, "heads", "field/heads", s.heads, kMaxHeads,
            [](double v) { return SetHeads{static_cast<int>(v)}; });
-  size_row(ui, state, queue, "key/value heads", "field/kv-heads", s->kv_heads, s->heads,
+  size_row(ui, state, queue, "key/value heads", "field/kv-heads", s.kv_heads, s.heads,
            [](double v) { return SetKvHeads{static_cast<int>(v)}; });
-  size_row(ui, state, queue, "dₖ", "field/d-k", double(s->d_k), kMaxHeadSize,
+  size_row(ui, state, queue, "dₖ", "field/d-k", double(s.d_k), kMaxHeadSize,
            [](double v) { return SetDk{static_cast<Index>(v)}; });
-  size_row(ui, state, queue, "dᵥ", "field/d-v", double(s->d_v), kMaxHeadSize,
+  size_row(ui, state, queue, "dᵥ", "field/d-v", double(s.d_v), kMaxHeadSize,
            [](double v) { return SetDv{static_cast<Index>(v)}; });
   if (projected)
-    size_row(ui, state, queue, "d_model", "field/d-model", double(s->d_model), kMaxModelSize,
+    size_row(ui, state, queue, "d_model", "field/d-model", double(s.d_model), kMaxModelSize,
              [](double v) { return SetDModel{static_cast<Index>(v)}; });
   const bool has_wo = session.problem.wo.has_value();
   if (switch_field(ui, "switch/wo", labelled_row(ui, "output projection Wᴼ", 40), has_wo))
     queue.push(SetOutputProjection{!has_wo});
   gap(kRowGap);
   if (has_wo)
-    size_row(ui, state, queue, "output columns", "field/d-out", double(s->d_out), kMaxModelSize,
+    size_row(ui, state, queue, "output columns", "field/d-out", double(s.d_out), kMaxModelSize,
              [](double v) { return SetDOut{static_cast<Index>(v)}; });
   if (projected || has_wo) {
     const auto* p = std::get_if<ProjectedSource>(&session.problem.source);
@@ -66,17 +58,14 @@ void draw_source(Ui& ui, const Session& session, SetupState& state, ActionQueue&
   }
 }
 
-void draw_scale(Ui& ui, const Session& session, SetupState& state, ActionQueue& queue) {
+void draw_scale(Ui& ui, const Session& session, const Shapes& s, SetupState& state, ActionQueue& queue) {
   AttentionOptions options = session.problem.options;
-  Result<Shapes> storage = Error{};
-  const Shapes* s = shapes_of(session, storage);
   static constexpr Choice kScales[] = {{"1/√dₖ", "the usual"}, {"1", "none"}, {"custom"}};
   const int current = !options.scale ? 0 : *options.scale == 1.0f ? 1 : 2;
   if (const auto picked = choice_field(ui, "field/scale", labelled_row(ui, "scale", 104), kScales, current)) {
     if (*picked == 0) options.scale.reset();
     if (*picked == 1) options.scale = 1.0f;
-    if (*picked == 2 && s != nullptr)
-      options.scale = static_cast<float>(effective_scale(options, s->d_k) * (current == 1 ? 0.5 : 1));
+    if (*picked == 2) options.scale = static_cast<float>(effective_scale(options, s.d_k) * (current == 1 ? 0.5 : 1));
     queue.push(SetAttention{options});
   }
   gap(kRowGap);
@@ -130,7 +119,7 @@ void draw_position(Ui& ui, const Session& session, SetupState& state, ActionQueu
 }
 
 // Soft cap, sliding window and sink.
-void draw_limits(Ui& ui, const Session& session, SetupState& state, ActionQueue& queue) {
+void draw_limits(Ui& ui, const Session& session, const Shapes& s, SetupState& state, ActionQueue& queue) {
   const AttentionOptions& options = session.problem.options;
   const auto window = options.window ? std::optional<double>(static_cast<double>(*options.window)) : std::nullopt;
   const auto most = static_cast<double>(session.keys().size());
@@ -147,16 +136,13 @@ void draw_limits(Ui& ui, const Session& session, SetupState& state, ActionQueue&
                  changed.softcap = value ? std::optional(static_cast<float>(*value)) : std::nullopt;
                  return changed;
                });
-  Result<Shapes> storage = Error{};
-  const Shapes* s = shapes_of(session, storage);
-  if (s == nullptr) return;
-  const auto head = static_cast<std::size_t>(std::clamp(session.view.head, 0, s->heads - 1));
+  const auto head = static_cast<std::size_t>(std::clamp(session.view.head, 0, s.heads - 1));
   const auto sink = options.sink.empty() ? std::nullopt : std::optional<double>(options.sink[head]);
-  const std::string label = s->heads > 1 && sink ? "sink of head " + std::to_string(head + 1) : "sink";
+  const std::string label = s.heads > 1 && sink ? "sink of head " + std::to_string(head + 1) : "sink";
   optional_row(ui, state, queue, label, "sink", sink, 0, {-1e6, 1e6, 0.1, false}, [&](std::optional<double> value) {
     AttentionOptions changed = options;
     if (!value) changed.sink.clear();
-    if (value && changed.sink.empty()) changed.sink.assign(static_cast<std::size_t>(s->heads), 0.0f);
+    if (value && changed.sink.empty()) changed.sink.assign(static_cast<std::size_t>(s.heads), 0.0f);
     if (value) changed.sink[head] = static_cast<float>(*value);
     return changed;
   });
@@ -173,10 +159,10 @@ void draw_bias(Ui& ui, const Session& session, ActionQueue& queue) {
   gap(kRowGap);
 }
 
-void draw_attention(Ui& ui, const Session& session, SetupState& state, ActionQueue& queue) {
+void draw_attention(Ui& ui, const Session& session, const Shapes& s, SetupState& state, ActionQueue& queue) {
   heading(ui, "ATTENTION");
   gap(6);
-  draw_scale(ui, session, state, queue);
+  draw_scale(ui, session, s, state, queue);
   AttentionOptions options = session.problem.options;
   if (switch_field(ui, "switch/causal", labelled_row(ui, "causal mask", 40), options.causal)) {
     options.causal = !options.causal;
@@ -200,7 +186,7 @@ void draw_attention(Ui& ui, const Session& session, SetupState& state, ActionQue
     gap(kRowGap);
   }
   draw_position(ui, session, state, queue);
-  draw_limits(ui, session, state, queue);
+  draw_limits(ui, session, s, state, queue);
   draw_bias(ui, session, queue);
   if (!options.key_valid.empty()) {
     const Box box = labelled_row(ui, "hidden keys", kField);
@@ -311,10 +297,12 @@ void draw_setup_panel(Ui& ui, const StageInput& in, const StageState& stage, Set
           choice_field(ui, "field/split", labelled_row(ui, "split by", 120), kSplits, static_cast<int>(session.split)))
     resplit(session, static_cast<TokenSplit>(*picked), state, queue);
   gap(kSectionGap);
-  draw_source(ui, session, state, queue);
-  gap(kSectionGap - kRowGap);
-  draw_attention(ui, session, state, queue);
-  gap(kSectionGap - kRowGap);
+  if (const Result<Shapes> shapes = check_session(session)) {
+    draw_source(ui, session, shapes.value(), state, queue);
+    gap(kSectionGap - kRowGap);
+    draw_attention(ui, session, shapes.value(), state, queue);
+    gap(kSectionGap - kRowGap);
+  }
   draw_colour(ui, in, state, queue);
   if (!state.entry.message.empty()) queue.messages.push_back(std::exchange(state.entry.message, {}));
   gap(24);

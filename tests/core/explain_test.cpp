@@ -2,25 +2,18 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 #include <utility>
 
 #include "core/attention/explain.h"
+#include "tests/core/attention_support.h"
 
 using namespace qkv;
+using namespace qkv::test;
 
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-Matrix random_matrix(Index rows, Index cols, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  return Matrix::NullaryExpr(rows, cols, [&] { return normal(random); });
-}
-
 // Causal, with a padding key: every reason to hide a key occurs.
-Problem projected_problem() {
+Problem masked_projected_problem() {
   return {.source = ProjectedSource{.x = random_matrix(6, 10, 1),
                                     .wq = random_matrix(10, 12, 2),
                                     .wk = random_matrix(10, 6, 3),
@@ -58,12 +51,6 @@ Problem variants_problem(RopeStyle style) {
                       .bias = SharedMatrix(random_matrix(4, 7, 6)),
                       .window = 4,
                       .sink = {0.5f, -1, 4}}};
-}
-
-Trace run(const Problem& problem) {
-  Result<Trace> trace = forward(problem);
-  REQUIRE_MESSAGE(trace.ok(), (trace.ok() ? "" : trace.error().message));
-  return std::move(trace).value();
 }
 
 Explanation cell(const Trace& trace, MatrixId id, Index row, Index col) {
@@ -141,7 +128,7 @@ void check_members(const Trace& trace, const Explanation& e) {
 }  // namespace
 
 TEST_CASE("every cell of every matrix is explained, to one float32 ulp of what the trace holds") {
-  for (const Problem& problem : {projected_problem(), direct_problem(), variants_problem(RopeStyle::kHalf),
+  for (const Problem& problem : {masked_projected_problem(), direct_problem(), variants_problem(RopeStyle::kHalf),
                                  variants_problem(RopeStyle::kInterleaved)}) {
     const Trace trace = run(problem);
     for (const MatrixKind kind : kAllMatrixKinds) {
@@ -181,7 +168,7 @@ TEST_CASE("there is no cell outside a matrix, nor in one that the computation la
 }
 
 TEST_CASE("the terms are the factors that the matrices show") {
-  const Trace trace = run(projected_problem());
+  const Trace trace = run(masked_projected_problem());
   const auto& source = std::get<ProjectedSource>(trace.problem.source);
 
   const Explanation k = cell(trace, {MatrixKind::kK, 1}, 4, 2);  // columns 3 … 5 of W^K are head 1
@@ -212,7 +199,7 @@ TEST_CASE("the terms are the factors that the matrices show") {
 }
 
 TEST_CASE("a softmax row says why a key is hidden") {
-  const Trace trace = run(projected_problem());
+  const Trace trace = run(masked_projected_problem());
   double maximum = 0, denominator = 0;
   const std::vector<SoftmaxTerm> row = explain_softmax_row(trace, 1, 3, &maximum, &denominator);
   const RowStats& stats = trace.heads[1].rows[3];

@@ -4,29 +4,12 @@
 #include <cmath>
 #include <complex>
 #include <initializer_list>
-#include <random>
 #include <utility>
 
 #include "core/attention/source.h"
+#include "tests/core/attention_support.h"
 
 namespace qkv::test {
-
-inline Matrix random_matrix(Index rows, Index cols, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  return Matrix::NullaryExpr(rows, cols, [&] { return normal(random); });
-}
-
-// `heads` query heads over `kv_heads`, of random numbers.
-inline Problem random_problem(int heads, int kv_heads, Index nq, Index nk, Index d_k, Index d_v, unsigned seed = 1) {
-  DirectSource source;
-  for (int h = 0; h < heads; ++h) source.q.emplace_back(random_matrix(nq, d_k, seed++));
-  for (int h = 0; h < kv_heads; ++h) {
-    source.k.emplace_back(random_matrix(nk, d_k, seed++));
-    source.v.emplace_back(random_matrix(nk, d_v, seed++));
-  }
-  return {.source = std::move(source)};
-}
 
 // One head in float64, from the definitions of the options and no function of the core.
 struct Slow {

@@ -14,17 +14,6 @@ using namespace qkv::test;
 
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
-DirectSource& source_of(Problem& problem) { return std::get<DirectSource>(problem.source); }
-
-Trace run(const Problem& problem) {
-  Result<Trace> trace = forward(problem);
-  REQUIRE_MESSAGE(trace.ok(), (trace.ok() ? "" : trace.error().message));
-  return std::move(trace).value();
-}
-
 Trace with(Problem problem, AttentionOptions options) {
   problem.options = std::move(options);
   return run(problem);
@@ -35,14 +24,10 @@ double ulp_at(double value) {
   return static_cast<double>(std::nextafter(magnitude, kInf)) - static_cast<double>(magnitude);
 }
 
-// The message of the error that check_shapes gives.
+// The message of the error that check_shapes gives the problem with these options.
 std::string objection(Problem problem, AttentionOptions options) {
   problem.options = std::move(options);
-  const Result<Shapes> shapes = check_shapes(problem);
-  if (shapes.ok()) return "";
-  CHECK(shapes.error().code == ErrorCode::kBadInput);
-  CHECK(!forward(problem).ok());
-  return shapes.error().message;
+  return test::objection(problem);
 }
 
 // One ulp of the cell, or `floor` where cancellation leaves a cell so small that float64's own rounding shows.
