@@ -15,8 +15,6 @@ namespace {
 // Rows per matrix product: the float64 intermediates stay small, and a pass that is stopped ends soon.
 constexpr Index kBlockRows = 64;
 
-bool is_stopped(const StopFlag* stop) { return stop && stop->load(std::memory_order_relaxed); }
-
 // left·w + bias in float64, rounded once. nullopt when stopped.
 template <class Left>
 std::optional<Matrix> affine(const Left& left, const Matrix& w, const std::optional<SharedMatrix>& bias,

@@ -1,7 +1,6 @@
 // The forward pass of multi-head attention, keeping every intermediate.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "core/attention/matrix_source.h"
 #include "core/attention/softmax.h"
 #include "core/attention/source.h"
+#include "core/base/thread_pool.h"
 
 namespace qkv {
 
@@ -36,9 +36,6 @@ struct Trace {
   // The matrix, or nullptr where this computation has none (W^O absent, X of a direct source, head out of range).
   const Matrix* find(MatrixId id) const;
 };
-
-// Set from another thread to make a running pass return kCancelled.
-using StopFlag = std::atomic<bool>;
 
 // Computes every head from the float32 Q, K and V that the trace shows; from there on nothing is rounded before it
 // is stored. Errors: as check_shapes; kCancelled when `stop` became true; kUnsupported

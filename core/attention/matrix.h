@@ -4,9 +4,9 @@
 #include <Eigen/Core>
 #include <cstdint>
 
-namespace qkv {
+#include "core/attention/rect.h"
 
-using Index = Eigen::Index;
+namespace qkv {
 
 // Row-major throughout: Eigen's default is column-major, and a Ref of the other order copies silently.
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -16,12 +16,5 @@ using RowVector = Eigen::Matrix<float, 1, Eigen::Dynamic, Eigen::RowMajor>;
 
 using MatrixRef = Eigen::Ref<Matrix, 0, Eigen::OuterStride<>>;
 using ConstMatrixRef = Eigen::Ref<const Matrix, 0, Eigen::OuterStride<>>;
-
-// A block of cells: `rows` × `cols` from (`row`, `col`).
-struct Rect {
-  Index row = 0, col = 0, rows = 0, cols = 0;
-  bool contains(Index r, Index c) const { return r >= row && r < row + rows && c >= col && c < col + cols; }
-  bool operator==(const Rect&) const = default;
-};
 
 }  // namespace qkv

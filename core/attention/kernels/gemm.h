@@ -1,0 +1,31 @@
+// Products of float32 matrices, for the projections.
+#pragma once
+
+#include <memory>
+
+#include "core/attention/kernels/views.h"
+
+namespace qkv {
+
+// The right factor of a product, [K, N], in the order in which the kernel reads it. Copies.
+class PackedFactor {
+ public:
+  explicit PackedFactor(FloatView factor);
+  ~PackedFactor();
+  PackedFactor(const PackedFactor&) = delete;
+  PackedFactor& operator=(const PackedFactor&) = delete;
+  Index rows() const;
+  Index cols() const;
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+// out = left · factor + bias. left [M, K], bias [N] or nullptr, out [M, N]. Rows may be shared out among threads:
+// a cell's bits do not depend on how.
+void multiply(FloatView left, const PackedFactor& factor, const float* bias, FloatBlock out);
+
+}  // namespace qkv
