@@ -28,11 +28,9 @@ void start_rows(RowBlock& block) {
       online.visible = before[static_cast<size_t>(online.range.last)] - before[static_cast<size_t>(online.range.first)];
     }
     online.max = -std::numeric_limits<float>::infinity();
-    online.exponent = kSmallestExponent;
+    online.exponent = kNoExponent;
     online.sum = 0;
-    if (!block.input.sink) continue;
-    online.max = *block.input.sink - online.base;
-    online.exponent = weight_exponent(online.max);
+    if (block.input.sink) online.max = *block.input.sink - online.base;
   }
   if (!block.output.out) return;
   std::fill_n(block.scratch.sums.data(), block.rows * block.sums_stride, 0.0f);
@@ -79,11 +77,15 @@ float max_of_nan_row(const RowBlock& block, Index row) {
 RowSoftmax finished_softmax(const RowBlock& block, Index row) {
   const OnlineRow& online = block.online[row];
   if (online.visible == 0) return {};
-  RowSoftmax stats = {online.base == 0 ? online.max : online.base, online.base, online.exponent, online.sum,
-                      online.visible};
+  RowSoftmax stats;
+  stats.max = online.base == 0 ? online.max : online.base;
+  stats.base = online.base;
+  stats.exponent = weight_exponent(online.max);
+  stats.sum = std::ldexp(online.sum, online.exponent - stats.exponent);
+  stats.visible = online.visible;
   if (block.input.sink) {
     const double sink = static_cast<double>(*block.input.sink) - static_cast<double>(online.base);
-    stats.sum += std::exp(sink - online.exponent * 0.693147180559945309417);
+    stats.sum += std::exp(sink - stats.exponent * 0.693147180559945309417);
   }
   if (std::isnan(stats.sum)) return {max_of_nan_row(block, row), 0, 0, stats.sum, online.visible};
   return stats;
@@ -100,9 +102,8 @@ void finish_row(const RowBlock& block, Index row) {
     return;
   }
   if (std::isnan(stats.sum)) return write_nan_row(block, row);
-  const float factor = normalizer(stats);
-  if (output.out) write_out(block, row, factor);
-  if (output.weights) write_weights(block, row, output.normalized ? factor : 1.0f);
+  if (output.out) write_out(block, row, stats);
+  if (output.weights) write_weights(block, row, stats.exponent, output.normalized ? normalizer(stats) : 1.0f);
 }
 
 void attend(const HeadInput& input, Index first, Index count, const HeadOutput& output, KernelScratch::Impl& scratch) {
