@@ -53,6 +53,8 @@ struct RowBlock {
   const HeadOutput& output;
   KernelScratch::Impl& scratch;
   Index first, rows;
+  const float* q;  // of row `first`
+  Index q_stride;
   bool whole_rows;  // `cells` holds all keys, not one key block
   Index stride;     // of `cells`
   Index sums_stride;
@@ -102,14 +104,13 @@ struct ScoreJob {
   template <size_t kRows, size_t kVecs>
   HWY_NOINLINE void run(Index row, Index end, Index vec) const {
     const Panels& k = block.input.kv->impl().keys;
-    const FloatView& q = block.input.q;
     const float* const columns = panel_vector(k, 0, vec);
     const Index key = vec * kStep, first = key / kPanel * kPanel;
     const Index last = round_up(key + static_cast<Index>(kVecs) * kStep, kPanel);
     for (; row < end; row += static_cast<Index>(kRows)) {
       const KeyRange seen = block.groups[row / kGroupRows];
       if (seen.last <= first || seen.first >= last) continue;
-      multiply_tile<kRows, kVecs>(q.row(block.first + row), q.stride, columns, k.panel_stride(), k.rows,
+      multiply_tile<kRows, kVecs>(block.q + row * block.q_stride, block.q_stride, columns, k.panel_stride(), k.rows,
                                   StoreTile{block.cells(row, keys.first) + (key - keys.first), block.stride});
     }
   }
@@ -156,8 +157,11 @@ HWY_INLINE void prepare_tile_row(RowBlock& block, const KeyBlock& keys, Index ro
   online.rescale = 1;
   if (seen.first >= seen.last) return;
   if (block.output.scores) write_scores(block, keys, row, seen);
+  const TileRow tile = tile_row(block, keys, row, seen);
+  const bool look = online.exponent == kNoExponent;
+  if (!look && all_plain<kPlain>(tile)) return;
   const RowScaling scaling(block.input.scaling, block.first + row, online.base);
-  raise_exponent(online, foreseen_exponent<kPlain>(tile_row(block, keys, row, seen), scaling));
+  raise_exponent(online, foreseen_exponent<kPlain>(tile, scaling, look));
 }
 
 // Scores of a row to weights, and 0 to the other keys that its group sees: products with V run over all of them.
@@ -169,7 +173,7 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
   float* const lane_sums = block.lane_sums + row * kStep;
   if (seen.first >= seen.last) {
     hn::Store(hn::Zero(F()), F(), lane_sums);
-    if (group.first < group.last) std::fill(cells + group.first, cells + group.last, 0.0f);
+    if (group.first < group.last) clear(cells + group.first, cells + group.last);
     return;
   }
   const TileRow tile = tile_row(block, keys, row, seen);
@@ -178,13 +182,13 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
   if (raise_exponent(online, weight_exponent(max))) {
     // Too large for the exponent that was foreseen: once more.
     ScoreJob{block, keys}.run_row(row);
-    foreseen_exponent<kPlain>(tile, scaling);
+    foreseen_exponent<kPlain>(tile, scaling, false);
     max = weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
   }
   online.max = std::max(online.max, max);
   const Index before = keys.first + tile.first_vector(), after = keys.first + tile.last_vector();
-  if (group.first < before) std::fill(cells + group.first, cells + before, 0.0f);
-  if (after < group.last) std::fill(cells + after, cells + group.last, 0.0f);
+  if (group.first < before) clear(cells + group.first, cells + before);
+  if (after < group.last) clear(cells + after, cells + group.last);
 }
 
 // NaN and infinite values of keys that a row sees, times their weights.
