@@ -28,6 +28,7 @@ struct StoreTile {
   Index stride;
   template <size_t kVecs>
   HWY_INLINE void row(Index r, const V* sums) const {
+#pragma GCC unroll 8  // sums are registers, which have no index
     for (size_t v = 0; v < kVecs; ++v) hn::Store(sums[v], F(), to + r * stride + static_cast<Index>(v) * kStep);
   }
 };
@@ -40,6 +41,7 @@ struct RescaleAndAdd {
   template <size_t kVecs>
   HWY_INLINE void row(Index r, const V* sums) const {
     const V rescale = hn::Set(F(), rows[r].rescale);
+#pragma GCC unroll 8  // sums are registers, which have no index
     for (size_t v = 0; v < kVecs; ++v) {
       float* const at = to + r * stride + static_cast<Index>(v) * kStep;
       hn::Store(hn::MulAdd(hn::Load(F(), at), rescale, sums[v]), F(), at);

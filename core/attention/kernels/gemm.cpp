@@ -18,6 +18,29 @@ namespace qkv::HWY_NAMESPACE {
 // Terms of a cell that are summed in registers before they are added to the cell.
 inline constexpr Index kDepthBlock = 256;
 
+// What a cell of a tile is before the products of a depth block are added: nothing, a bias, or those of earlier blocks.
+struct Earlier {
+  const float* cells = nullptr;
+  Index stride = 0;  // 0: all rows begin with the same
+};
+
+struct StoreProducts {
+  float* to;
+  Index stride;
+  Earlier earlier;
+  template <size_t kVecs>
+  HWY_INLINE void row(Index r, const V* sums) const {
+    const F d;
+    float* const cells = to + r * stride;
+    const float* const before = earlier.cells + (earlier.cells != nullptr ? r * earlier.stride : 0);
+#pragma GCC unroll 8  // sums are registers, which have no index
+    for (size_t v = 0; v < kVecs; ++v) {
+      const Index col = static_cast<Index>(v) * kStep;
+      hn::StoreU(earlier.cells != nullptr ? hn::Add(hn::LoadU(d, before + col), sums[v]) : sums[v], d, cells + col);
+    }
+  }
+};
+
 // Adds the products of one depth block to `out`; the first block begins with the bias.
 struct FactorJob {
   const float* left;
@@ -29,34 +52,31 @@ struct FactorJob {
 
   template <size_t kRows, size_t kVecs>
   HWY_NOINLINE void run(Index row, Index end, Index vec) const {
-    const Index col = vec * kStep;
+    constexpr auto kColumns = static_cast<Index>(kVecs) * kStep;
+    HWY_ALIGN float tile[kRows * kVecs * kLanes];
+    const Index col = vec * kStep, cols = std::min(kColumns, out.cols - col);
     const float* const right = factor.panel(col / kPanel) + depth_first * kPanel + col % kPanel;
     for (; row < end; row += static_cast<Index>(kRows)) {
-      multiply_tile<kRows, kVecs>(left + row * left_stride, left_stride, right, factor.panel_stride(), depth,
-                                  Store{*this, row, col});
+      float* const to = out.row(row) + col;
+      Earlier earlier;
+      if (bias != nullptr) earlier = {bias + col, 0};
+      if (depth_first > 0) earlier = {to, out.stride};
+      // Beyond the last column there is no room for whole vectors.
+      const bool whole = cols == kColumns;
+      const StoreProducts store = {whole ? to : tile, whole ? out.stride : kColumns, whole ? earlier : Earlier()};
+      multiply_tile<kRows, kVecs>(left + row * left_stride, left_stride, right, factor.panel_stride(), depth, store);
+      if (!whole) add_tile(tile, kColumns, static_cast<Index>(kRows), cols, earlier, to);
     }
   }
 
-  struct Store {
-    const FactorJob& job;
-    Index first_row, first_col;
-
-    template <size_t kVecs>
-    HWY_INLINE void row(Index r, const V* sums) const {
-      const F d;
-      float* const to = job.out.row(first_row + r) + first_col;
-      const float* const earlier = job.depth_first > 0 ? to : job.bias != nullptr ? job.bias + first_col : nullptr;
-      for (size_t v = 0; v < kVecs; ++v) {
-        const Index col = static_cast<Index>(v) * kStep, left_over = job.out.cols - first_col - col;
-        if (left_over >= kStep) {
-          hn::StoreU(earlier != nullptr ? hn::Add(hn::LoadU(d, earlier + col), sums[v]) : sums[v], d, to + col);
-        } else if (left_over > 0) {
-          const V sum = earlier != nullptr ? hn::Add(load_some(earlier + col, left_over), sums[v]) : sums[v];
-          store_some(sum, to + col, left_over);
-        }
+  void add_tile(const float* tile, Index stride, Index rows, Index cols, const Earlier& earlier, float* to) const {
+    for (Index r = 0; r < rows; ++r) {
+      for (Index c = 0; c < cols; ++c) {
+        const float sum = tile[r * stride + c];
+        to[r * out.stride + c] = earlier.cells != nullptr ? earlier.cells[r * earlier.stride + c] + sum : sum;
       }
     }
-  };
+  }
 };
 
 void multiply_panels(FloatView left, const Panels& factor, const float* bias, FloatBlock out) {
