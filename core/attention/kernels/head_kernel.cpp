@@ -48,7 +48,7 @@ KernelScratch::KernelScratch(KernelScratch&&) noexcept = default;
 KernelScratch& KernelScratch::operator=(KernelScratch&&) noexcept = default;
 
 KeyRange visible_range(const KernelMask& mask, Index row, Index nk) {
-  const Index at = row + mask.shift;
+  const Index at = row * mask.step + mask.shift;
   Index first = 0, last = nk;
   if (mask.causal) last = std::min(last, at + 1);
   if (mask.window > 0) {
@@ -89,6 +89,45 @@ RowSoftmax row_softmax(const HeadInput& input, const KeyRange& range, const floa
 
 }  // namespace
 
+namespace {
+
+// Visible cells of one row, key j at cells[j], to blocks of keys.
+void summarize(const HeadInput& input, const KeyRange& range, const float* cells, Index width, Index row,
+               const BlockSummary& to) {
+  const Index nk = input.kv->keys();
+  for (Index first = 0; first < nk; first += width) {
+    float sum = 0, low = std::numeric_limits<float>::infinity(), high = -low;
+    for (Index j = first; j < std::min(nk, first + width); ++j) {
+      if (!sees(input, range, j)) continue;
+      sum += cells[j];
+      low = std::min(low, cells[j]);
+      high = std::max(high, cells[j]);
+    }
+    if (to.sum) to.sum.row(row)[first / width] = sum;
+    if (to.min) to.min.row(row)[first / width] = low;
+    if (to.max) to.max.row(row)[first / width] = high;
+  }
+}
+
+// The same of its weights, from the scaled scores.
+void summarize_weights(const HeadInput& input, const KeyRange& range, const RowSoftmax& stats, const float* scaled,
+                       Index row, const KeyBlockOutput& to) {
+  const Index nk = input.kv->keys();
+  for (Index first = 0; first < nk; first += to.width) {
+    float sum = 0, high = 0;
+    for (Index j = first; j < std::min(nk, first + to.width); ++j) {
+      if (!sees(input, range, j)) continue;
+      const float weight = std::ldexp(std::exp(scaled[j] - stats.base), -stats.exponent);
+      sum += weight;
+      high = std::max(high, weight);
+    }
+    if (to.weights_sum) to.weights_sum.row(row)[first / to.width] = sum;
+    if (to.weights_max) to.weights_max.row(row)[first / to.width] = high;
+  }
+}
+
+}  // namespace
+
 float normalizer(const RowSoftmax& row) { return row.visible == 0 ? 0.0f : static_cast<float>(1 / row.sum); }
 
 void score_cells(const HeadInput& input, const Rect& rect, FloatBlock out) {
@@ -111,7 +150,8 @@ void scale_cells(const HeadInput& input, const Rect& rect, FloatBlock cells) {
       const Index row = rect.row + r, key = rect.col + c;
       float s = cells.row(r)[c] * scaling.scale;
       if (scaling.softcap > 0) s = scaling.softcap * std::tanh(s / scaling.softcap);
-      if (scaling.slope != 0) s -= scaling.slope * static_cast<float>(std::abs(row + scaling.shift - key));
+      if (scaling.slope != 0)
+        s -= scaling.slope * static_cast<float>(std::abs(row * scaling.step + scaling.shift - key));
       if (scaling.bias) s += scaling.bias.row(row)[key];
       cells.row(r)[c] = s;
     }
@@ -141,9 +181,13 @@ void attend_rows(const HeadInput& input, Index first, Index count, const HeadOut
     const KeyRange range = visible_range(input.mask, row, kv.keys);
     score_cells(input, rect, block);
     if (output.scores) std::copy(cells.begin(), cells.end(), output.scores.row(row));
+    const KeyBlockOutput& blocks = output.blocks;
+    if (blocks.width > 0) summarize(input, range, cells.data(), blocks.width, row, blocks.scores);
     scale_cells(input, rect, block);
+    if (blocks.width > 0) summarize(input, range, cells.data(), blocks.width, row, blocks.scaled);
     const RowSoftmax stats = row_softmax(input, range, cells.data());
     if (!output.rows.empty()) output.rows[static_cast<std::size_t>(row)] = stats;
+    if (blocks.width > 0) summarize_weights(input, range, stats, cells.data(), row, blocks);
     weigh_cells(input, rect, {&stats, 1}, block);
     if (output.out) {
       std::fill_n(output.out.row(row), kv.d_v, 0.0f);
