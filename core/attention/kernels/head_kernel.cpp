@@ -42,6 +42,8 @@ struct KernelScratch::Impl {
   std::vector<float> row;
 };
 
+std::size_t PackedKeyValues::bytes() const { return (impl_->k.size() + impl_->v.size()) * sizeof(float); }
+
 KernelScratch::KernelScratch() : impl_(std::make_unique<Impl>()) {}
 KernelScratch::~KernelScratch() = default;
 KernelScratch::KernelScratch(KernelScratch&&) noexcept = default;

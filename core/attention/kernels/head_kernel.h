@@ -50,6 +50,7 @@ class PackedKeyValues {
   // Replaces one row, in O(d). Not while another thread reads.
   void set_key(Index key, const float* row);
   void set_value(Index key, const float* row);
+  std::size_t bytes() const;  // held
 
   struct Impl;
   const Impl& impl() const { return *impl_; }
