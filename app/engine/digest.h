@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/attention/forward.h"
-#include "core/attention/head_stats.h"
 #include "core/figure/range.h"
 
 namespace qkv {
@@ -25,15 +24,25 @@ enum class ScaleGroup {
 inline constexpr std::size_t kScaleGroups = 9;
 ScaleGroup scale_group(MatrixKind kind);
 
+// What is worked out of one head.
+struct HeadDigest {
+  HeadStats stats;
+  FiniteExtent weights, scores, values;  // visible weights; S and scaled; Q, K, V and O
+  double worst_row_sum = 0;              // see TraceDigest
+};
+
 struct TraceDigest {
-  std::vector<HeadStats> heads;                    // H
+  std::vector<HeadDigest> heads;                   // H
   std::array<FiniteExtent, kScaleGroups> extents;  // by ScaleGroup
   TraceWarnings warnings;
   Index hidden = 0;          // hidden cells of the mask
   double worst_row_sum = 0;  // largest |Σ weights − expected_row_sum()| over live rows; NaN rows left out
 };
 
-TraceDigest digest(const Trace& trace);
+// On `pool` where there is one. Heads that `previous` has and `same` (H entries) says are as they were then are taken
+// from it.
+TraceDigest digest(const Trace& trace, ThreadPool* pool = nullptr, const TraceDigest* previous = nullptr,
+                   const std::vector<bool>& same = {});
 inline const FiniteExtent& extent_of(const TraceDigest& digest, ScaleGroup group) {
   return digest.extents[static_cast<std::size_t>(group)];
 }

@@ -20,7 +20,7 @@ using Outcome = Result<std::shared_ptr<const Computed>>;
 
 Outcome compute(const Session& session, const StopFlag* stop) {
   if (const Result<Shapes> shapes = check_session(session); !shapes) return shapes.error();
-  Result<Trace> trace = forward(session.problem, stop);
+  Result<Trace> trace = forward(session.problem, {.stop = stop});
   if (!trace) return trace.error();
   auto computed = std::make_shared<Computed>(Computed{session, std::move(trace).value(), {}});
   computed->digest = digest(computed->trace);

@@ -79,7 +79,7 @@ void draw_card(Ui& ui, const StageInput& in, StageState& state, int head, ImVec2
   constexpr float kNumberCell = 30;
   place.numbers = side >= kNumberCell * static_cast<float>(in.computed.trace.shapes.nk);
   open = draw_matrix(ui, in, state, place, queue) || open;
-  const HeadStats& stats = in.computed.digest.heads[static_cast<std::size_t>(head)];
+  const HeadStats& stats = in.computed.digest.heads[static_cast<std::size_t>(head)].stats;
   draw_stats(ui, list, stats, {min.x + kPadding, min.y + kTitle + side + 4}, side);
   if (open) {
     ViewSettings view = in.session.view;
@@ -95,7 +95,7 @@ std::vector<int> ordered_heads(const TraceDigest& digest, HeadOrder order) {
   std::vector<int> heads(digest.heads.size());
   std::iota(heads.begin(), heads.end(), 0);
   const auto key = [&](int head) {
-    const HeadStats& stats = digest.heads[static_cast<std::size_t>(head)];
+    const HeadStats& stats = digest.heads[static_cast<std::size_t>(head)].stats;
     switch (order) {
       case HeadOrder::kEntropy:
         return stats.entropy;

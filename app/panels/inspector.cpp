@@ -218,8 +218,8 @@ void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row) 
     if (attn(row, key) > attn(row, best)) best = key;
   w.section("ROW");
   const RowStats& stats = trace.heads[static_cast<std::size_t>(head)].rows[static_cast<std::size_t>(row)];
-  w.pair("entropy", format_fixed(row_entropy(attn, row), 2) + " of " +
-                        format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
+  w.pair("entropy", format_fixed(row_entropy({attn.row(row).data(), static_cast<std::size_t>(attn.cols())}), 2) +
+                        " of " + format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
   if (stats.visible > 0) w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(row, best)));
   w.pair("sum", w.number(attn.row(row).cast<double>().sum()));
   if (!trace.problem.options.sink.empty()) w.pair("sink", w.number(stats.sink));

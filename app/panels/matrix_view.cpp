@@ -79,7 +79,7 @@ void submit_heatmap(Ui& ui, const StageInput& in, const Canvas& canvas) {
   draw.version = in.version;
   draw.values = canvas.values.data();
   if (scale_group(place.id.kind) == ScaleGroup::kWeights || place.id.kind == MatrixKind::kKeep)
-    if (in.computed.digest.hidden > 0) draw.keep = in.computed.trace.keep.data();
+    if (in.computed.digest.hidden > 0) draw.keep = in.computed.trace.keep->data();
   draw.rows = static_cast<int>(canvas.values.rows());
   draw.cols = static_cast<int>(canvas.values.cols());
   draw.transposed = place.transposed;

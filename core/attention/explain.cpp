@@ -28,7 +28,7 @@ double sum_of(const std::vector<Term>& terms) {
 
 bool is_hidden(const Trace& trace, Index row, Index key) { return trace.keep(row, key) == 0.0f; }
 
-bool is_dead(const Trace& trace, Index row) { return (trace.keep.row(row).array() == 0.0f).all(); }
+bool is_dead(const Trace& trace, Index row) { return (trace.keep->row(row).array() == 0.0f).all(); }
 
 MaskReason reason_at(const Trace& trace, Index row, Index key) {
   return mask_reason(trace.problem.options, trace.shapes.nq, trace.shapes.nk, row, key);

@@ -3,6 +3,7 @@
 #include "core/attention/position.h"
 
 namespace qkv {
+namespace {
 
 KernelScaling kernel_scaling(const AttentionOptions& options, const Shapes& shapes, int head) {
   KernelScaling scaling;
@@ -14,6 +15,12 @@ KernelScaling kernel_scaling(const AttentionOptions& options, const Shapes& shap
   return scaling;
 }
 
+}  // namespace
+
+SharedMatrix rotated(const SharedMatrix& rows, const std::optional<Rope>& rope) {
+  return rope ? SharedMatrix(Matrix(positioned(*rows, rope).cast<float>())) : rows;
+}
+
 KernelMask kernel_mask(const AttentionOptions& options, const Shapes& shapes) {
   KernelMask mask;
   mask.causal = options.causal;
@@ -21,6 +28,17 @@ KernelMask kernel_mask(const AttentionOptions& options, const Shapes& shapes) {
   mask.shift = query_shift(options, shapes.nq, shapes.nk);
   mask.key_valid = options.key_valid.empty() ? nullptr : options.key_valid.data();
   return mask;
+}
+
+HeadInput head_input(const Matrix& q, const PackedKeyValues& kv, const AttentionOptions& options, const Shapes& shapes,
+                     int head) {
+  HeadInput input;
+  input.q = view_of(q);
+  input.kv = &kv;
+  input.scaling = kernel_scaling(options, shapes, head);
+  input.mask = kernel_mask(options, shapes);
+  if (!options.sink.empty()) input.sink = options.sink[static_cast<std::size_t>(head)];
+  return input;
 }
 
 HeadInput sample_rows(const HeadInput& input, Index first, Index count, Index step) {

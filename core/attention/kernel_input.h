@@ -6,8 +6,13 @@
 
 namespace qkv {
 
-// For one query head. Refer to the bias and key_valid of `options`: not longer than they live.
-KernelScaling kernel_scaling(const AttentionOptions& options, const Shapes& shapes, int head);
+// `rows` as the kernels read them: turned where there is a rope (in float64, rounded once).
+SharedMatrix rotated(const SharedMatrix& rows, const std::optional<Rope>& rope);
+
+// One query head; `q` is rotated. Refers to all but the shapes: not longer than they live.
+HeadInput head_input(const Matrix& q, const PackedKeyValues& kv, const AttentionOptions& options, const Shapes& shapes,
+                     int head);
+// Refers to key_valid of `options`.
 KernelMask kernel_mask(const AttentionOptions& options, const Shapes& shapes);
 
 // Rows first, first + step, … of a head, as a head of `count` queries whose results are those of these rows.

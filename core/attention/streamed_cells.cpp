@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/attention/kernel_input.h"
-#include "core/attention/position.h"
 
 namespace qkv {
 namespace {
@@ -35,18 +34,13 @@ void fill(FloatBlock cells, float value) {
 
 StreamedCells::StreamedCells(SharedMatrix q, std::shared_ptr<const PackedKeyValues> kv, AttentionOptions options,
                              const Shapes& shapes, int head)
-    : q_(options.rope ? SharedMatrix(positioned(*q, options.rope).cast<float>()) : std::move(q)),
+    : q_(rotated(q, options.rope)),
       kv_(std::move(kv)),
       options_(std::move(options)),
       shapes_(shapes),
+      input_(head_input(*q_, *kv_, options_, shapes_, head)),
       visible_(kernel_mask(options_, shapes_), shapes_.nq, shapes_.nk),
-      rows_(shapes_.nq) {
-  input_.q = view_of(*q_);
-  input_.kv = kv_.get();
-  input_.scaling = kernel_scaling(options_, shapes_, head);
-  input_.mask = kernel_mask(options_, shapes_);
-  if (!options_.sink.empty()) input_.sink = options_.sink[static_cast<std::size_t>(head)];
-}
+      rows_(shapes_.nq) {}
 
 void StreamedCells::complete_rows(Index first, Index count) const {
   KernelScratch scratch;

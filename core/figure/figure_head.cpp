@@ -31,7 +31,7 @@ Steps steps_of(const FigureBuilder& b) {
   s.keep = {kKeep, 0};
   s.attn = {kAttn, head};
   s.out = {kHeadsOut, head};
-  s.masked = b.trace.keep.size() != 0 && (b.trace.keep.array() == 0).any();
+  s.masked = count_hidden(b.trace) > 0;
   const std::optional<float>& scale = b.trace.problem.options.scale;
   s.default_scale = !scale.has_value();
   s.factor = s.default_scale ? "√" + std::to_string(b.trace.shapes.d_k) : format_shortest(*scale);

@@ -85,7 +85,7 @@ FigureMatrix& put_matrix(FigureBuilder& b, MatrixId id, double x, double y, bool
   matrix.id = id;
   matrix.values = b.trace.find(id);
   const bool masked = id.kind == MatrixKind::kAttn || id.kind == MatrixKind::kKeep;
-  if (masked && b.trace.keep.size() != 0) matrix.keep = &b.trace.keep;
+  if (masked && count_hidden(b.trace) > 0) matrix.keep = &b.trace.keep.get();
   matrix.transposed = transposed;
   matrix.x = x;
   matrix.y = y;

@@ -260,7 +260,7 @@ std::vector<NamedArray> arrays_of(const Trace& trace) {
   arrays.push_back(head_array(MatrixKind::kK, trace.k, shared));
   arrays.push_back(head_array(MatrixKind::kV, trace.v, shared));
   const auto& heads = trace.heads;
-  const auto member = [](const Matrix HeadTrace::*matrix) {
+  const auto member = [](const auto HeadTrace::*matrix) {
     return [matrix](const HeadTrace& head) -> const Matrix& { return head.*matrix; };
   };
   arrays.push_back(head_array(MatrixKind::kScores, heads, member(&HeadTrace::scores)));

@@ -76,15 +76,14 @@ TEST_CASE("the heads of Thinking Machines have the habits that the note gives th
   CHECK(check_session(session).value() == Shapes{6, 6, 8, 8, 8, 8, 64, 64});
   CHECK(session.view.tab == Tab::kHeads);
   const Trace trace = trace_of(session);
-  const Matrix keep = Matrix::Ones(6, 6);
   std::vector<HeadStats> stats;
-  for (const HeadTrace& head : trace.heads) stats.push_back(head_stats(head.attn, keep, 0));
+  for (int head = 0; head < 8; ++head) stats.push_back(head_stats(trace, head));
 
   CHECK(stats[0].previous_token > 0.8);
   CHECK(stats[1].first_token > 0.65);
   CHECK(stats[2].diagonal > 0.8);
   CHECK(stats[3].entropy > 0.99 * stats[3].max_entropy);
-  CHECK(trace.heads[4].attn.diagonal(1).minCoeff() > 0.8f);  // the word after
+  CHECK(trace.heads[4].attn->diagonal(1).minCoeff() > 0.8f);  // the word after
   for (std::size_t h = 0; h < stats.size(); ++h) {
     if (h != 0) CHECK(stats[h].previous_token < 0.4);
     if (h != 1) CHECK(stats[h].first_token < 0.4);

@@ -225,7 +225,7 @@ TEST_CASE("one head is drawn as products are drawn by hand") {
     CHECK(q.range == k.range);
     CHECK(v.range == o.range);
 
-    const bool masked = (trace.keep.array() == 0).any();
+    const bool masked = (trace.keep->array() == 0).any();
     CHECK(figure.matrices.size() == (masked ? 8 : 7));
     if (masked) {
       CHECK(find(figure, kKeep).y == q.y);
@@ -269,7 +269,7 @@ TEST_CASE("all heads share one range") {
   const Figure figure = layout(session, trace, spec);
   REQUIRE(figure.matrices.size() == 8);
   float high = 0;
-  for (const HeadTrace& head : trace.heads) high = std::max(high, head.attn.maxCoeff());
+  for (const HeadTrace& head : trace.heads) high = std::max(high, head.attn->maxCoeff());
   for (const FigureMatrix& m : figure.matrices) {
     CHECK(m.range == figure.matrices.front().range);
     CHECK(m.range.high == high);

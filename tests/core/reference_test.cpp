@@ -213,11 +213,11 @@ TEST_CASE("scaled dot-product attention agrees with float64 NumPy to one float32
     CHECK(worst_ulps(of_heads(trace, MatrixKind::kHeadsOut), out, cancellation(out), of_out) <= 1);
 
     const std::vector<std::uint8_t> keep = keep_bytes(kData + "/sdpa/" + c.name + ".npz", file);
-    REQUIRE(static_cast<Index>(keep.size()) == trace.keep.size());
+    REQUIRE(static_cast<Index>(keep.size()) == trace.keep->size());
     bool same = true;
     for (std::size_t i = 0; i < keep.size(); ++i) {
-      same = same && trace.keep.data()[i] == static_cast<float>(keep[i]);
-      for (const HeadTrace& head : trace.heads) same = same && (keep[i] || head.attn.data()[i] == 0.0f);
+      same = same && trace.keep->data()[i] == static_cast<float>(keep[i]);
+      for (const HeadTrace& head : trace.heads) same = same && (keep[i] || head.attn->data()[i] == 0.0f);
     }
     CHECK(same);
   }

@@ -46,12 +46,7 @@ inline Held held(const Problem& problem, int head) {
   const auto& source = std::get<DirectSource>(problem.source);
   const Matrix q = positioned(*source.q[static_cast<std::size_t>(head)], problem.options.rope).cast<float>();
   const auto kv = packed(problem, s, head);
-  HeadInput input;
-  input.q = view_of(q);
-  input.kv = kv.get();
-  input.scaling = kernel_scaling(problem.options, s, head);
-  input.mask = kernel_mask(problem.options, s);
-  if (!problem.options.sink.empty()) input.sink = problem.options.sink[static_cast<std::size_t>(head)];
+  const HeadInput input = head_input(q, *kv, problem.options, s, head);
   Held all = {Matrix(s.nq, s.nk),
               Matrix(s.nq, s.nk),
               Matrix(s.nq, s.nk),

@@ -272,12 +272,7 @@ TEST_SUITE("summaries of key blocks") {
       const Held want = held(problem, 0);
       const auto kv = packed(problem, s, 0);
       const Matrix q = positioned(*std::get<DirectSource>(problem.source).q[0], problem.options.rope).cast<float>();
-      HeadInput input;
-      input.q = view_of(q);
-      input.kv = kv.get();
-      input.scaling = kernel_scaling(problem.options, s, 0);
-      input.mask = kernel_mask(problem.options, s);
-      if (!problem.options.sink.empty()) input.sink = problem.options.sink[0];
+      const HeadInput input = head_input(q, *kv, problem.options, s, 0);
       const Index step = 1 + n % 5, first = n % std::min(step, s.nq), count = (s.nq - first + step - 1) / step;
       Matrix weights(count, s.nk);
       std::vector<RowSoftmax> rows(static_cast<std::size_t>(count));

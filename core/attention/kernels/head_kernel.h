@@ -25,8 +25,8 @@ struct KernelMask {
   bool causal = false;  // j ≤ p
   Index window = 0;     // |p − j| < window; 0 = none
   Index shift = 0;
-  Index step = 1;
   const std::uint8_t* key_valid = nullptr;  // [Nk], 0 = hidden from all; nullptr = none is
+  Index step = 1;
 };
 
 // Keys [first, last) of a query row, before key_valid hides some of them. Empty: first == last.
@@ -99,8 +99,8 @@ struct HeadOutput {
   FloatBlock weights;          // [Nq, Nk] hidden cells exactly 0, dead rows 0
   FloatBlock out;              // [Nq, d_v] weights·V; V of hidden keys never touched, not even NaN
   std::span<RowSoftmax> rows;  // Nq
-  KeyBlockOutput blocks;
-  bool normalized = true;  // weights sum to 1 (less the sink); false: they lack the division by `sum`
+  bool normalized = true;      // weights sum to 1 (less the sink); false: they lack the division by `sum`
+  KeyBlockOutput blocks = {};
 };
 
 // Memory that one thread works in. Grows as needed; keep it from call to call.

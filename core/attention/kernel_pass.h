@@ -1,0 +1,54 @@
+// The forward pass in float32 on the SIMD kernels, and what it keeps for edits.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/attention/forward.h"
+#include "core/attention/kernel_input.h"
+#include "core/attention/kernels/head_kernel.h"
+
+namespace qkv {
+
+// The running sums that let an edit of K or V redo only what it touches.
+struct EditSums {
+  MatrixD out;                    // [Nq, d_v] Σ weights·V, not normalized
+  std::vector<double> magnitude;  // [Nq] Σ weight · largest |V| of the key: what bounds the rounding of `out`
+  std::vector<double> high;       // [Nq] the largest magnitude since the row was last computed in full
+};
+
+// What the float32 path keeps of one query head. Not shared with anyone who writes.
+struct KernelHead {
+  SharedMatrix q;                       // [Nq, d_k], rotated where there is a rope
+  std::shared_ptr<PackedKeyValues> kv;  // of the head's group
+  AttentionOptions options;
+  Shapes shapes;
+  int head = 0;
+  Matrix scores;                 // [Nq, Nk] raw; undefined in tiles that the mask hides whole
+  Matrix weights;                // [Nq, Nk] not normalized
+  std::vector<RowSoftmax> rows;  // Nq
+  std::optional<EditSums> sums;  // made at the first edit of K or V
+};
+
+// What the kernels read of a head. Refers to it.
+HeadInput head_input(const KernelHead& head);
+// Where they write. `out` [Nq, d_v].
+HeadOutput head_output(KernelHead& head, FloatBlock out);
+
+// Fills everything of a trace whose problem and shapes are set. Heads of `buffers` lend their memory where it fits.
+// False when stopped: the trace is then of no use.
+bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shared_ptr<KernelHead>> buffers);
+
+// The parts of it, for update(). Each false when stopped.
+bool project_all(Trace& trace, const PassOptions& options);
+bool run_kernel_heads(Trace& trace, const std::vector<int>& heads, const PassOptions& options);
+bool project_output(Trace& trace, const PassOptions& options);
+// The lazy matrices and row statistics of a head from its KernelHead; its `out` from the concat.
+void present_head(Trace& trace, int head);
+
+// forward() of a problem whose shapes are known.
+Result<Trace> fill_trace(const Problem& problem, const Shapes& shapes, const PassOptions& options,
+                         std::vector<std::shared_ptr<KernelHead>> buffers);
+
+}  // namespace qkv

@@ -1,0 +1,154 @@
+#include "core/attention/trace.h"
+
+#include <algorithm>
+
+#include "core/attention/kernel_cells.h"
+
+namespace qkv {
+namespace {
+
+Index count_non_finite(const SharedMatrix& matrix) { return matrix.get().size() - matrix->array().isFinite().count(); }
+
+Index count_non_finite(const std::vector<SharedMatrix>& heads) {
+  Index count = 0;
+  for (const SharedMatrix& head : heads) count += count_non_finite(head);
+  return count;
+}
+
+Index count_non_finite(const std::optional<SharedMatrix>& matrix) { return matrix ? count_non_finite(*matrix) : 0; }
+
+Index count_non_finite(const Source& source) {
+  if (const auto* direct = std::get_if<DirectSource>(&source)) {
+    return count_non_finite(direct->q) + count_non_finite(direct->k) + count_non_finite(direct->v);
+  }
+  const auto& projected = std::get<ProjectedSource>(source);
+  return count_non_finite(projected.x) + count_non_finite(projected.wq) + count_non_finite(projected.wk) +
+         count_non_finite(projected.wv) + count_non_finite(projected.bq) + count_non_finite(projected.bk) +
+         count_non_finite(projected.bv);
+}
+
+const Matrix* pointer_to(const std::optional<SharedMatrix>& matrix) { return matrix ? &matrix->get() : nullptr; }
+
+const Matrix* head_of(const std::vector<SharedMatrix>& heads, int head) {
+  return head >= 0 && static_cast<std::size_t>(head) < heads.size() ? &heads[static_cast<std::size_t>(head)].get()
+                                                                    : nullptr;
+}
+
+const HeadTrace* head_of(const std::vector<HeadTrace>& heads, int head) {
+  return head >= 0 && static_cast<std::size_t>(head) < heads.size() ? &heads[static_cast<std::size_t>(head)] : nullptr;
+}
+
+const Matrix* head_of(const std::vector<HeadTrace>& heads, int head, LazyMatrix HeadTrace::*member) {
+  const HeadTrace* found = head_of(heads, head);
+  return found ? (found->*member).find() : nullptr;
+}
+
+const Matrix* find_projection(const Source& source, MatrixKind kind) {
+  const auto* projected = std::get_if<ProjectedSource>(&source);
+  if (!projected) return nullptr;
+  switch (kind) {
+    case MatrixKind::kX:
+      return &projected->x.get();
+    case MatrixKind::kWq:
+      return &projected->wq.get();
+    case MatrixKind::kWk:
+      return &projected->wk.get();
+    case MatrixKind::kWv:
+      return &projected->wv.get();
+    case MatrixKind::kBq:
+      return pointer_to(projected->bq);
+    case MatrixKind::kBk:
+      return pointer_to(projected->bk);
+    case MatrixKind::kBv:
+      return pointer_to(projected->bv);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+const Matrix* Trace::find(MatrixId id) const {
+  switch (id.kind) {
+    case MatrixKind::kQ:
+      return head_of(q, id.head);
+    case MatrixKind::kK:
+      return head_of(k, id.head);
+    case MatrixKind::kV:
+      return head_of(v, id.head);
+    case MatrixKind::kScores:
+      return head_of(heads, id.head, &HeadTrace::scores);
+    case MatrixKind::kScaled:
+      return head_of(heads, id.head, &HeadTrace::scaled);
+    case MatrixKind::kAttn:
+      return head_of(heads, id.head, &HeadTrace::attn);
+    case MatrixKind::kHeadsOut: {
+      const HeadTrace* found = head_of(heads, id.head);
+      return found ? &found->out : nullptr;
+    }
+    case MatrixKind::kKeep:
+      return keep.find();
+    case MatrixKind::kConcat:
+      return &concat;
+    case MatrixKind::kWo:
+      return pointer_to(problem.wo);
+    case MatrixKind::kBo:
+      return pointer_to(problem.bo);
+    case MatrixKind::kOut:
+      return out ? &*out : nullptr;
+    default:
+      return find_projection(problem.source, id.kind);
+  }
+}
+
+std::shared_ptr<const MatrixSource> Trace::source(MatrixId id) const {
+  const bool of_kernel =
+      id.kind == MatrixKind::kScores || id.kind == MatrixKind::kScaled || id.kind == MatrixKind::kAttn;
+  if (of_kernel && id.head >= 0 && static_cast<std::size_t>(id.head) < kernels.size()) {
+    return std::make_shared<KernelCells>(kernels[static_cast<std::size_t>(id.head)], id.kind);
+  }
+  const Matrix* held = find(id);
+  return held ? std::make_shared<DenseSource>(*held) : nullptr;
+}
+
+HeadStats head_stats(const Trace& trace, int head) {
+  const std::vector<RowStats>& rows = trace.heads[static_cast<std::size_t>(head)].rows;
+  HeadStatsSum sum(query_shift(trace.problem.options, trace.shapes.nq, trace.shapes.nk));
+  const auto keys = static_cast<std::size_t>(trace.shapes.nk);
+  for_each_strip(*trace.source({MatrixKind::kAttn, head}), [&](Index first, const ConstMatrixRef& strip) {
+    for (Index r = 0; r < strip.rows(); ++r) {
+      sum.add({strip.row(r).data(), keys}, first + r, rows[static_cast<std::size_t>(first + r)].visible);
+    }
+  });
+  return sum.value();
+}
+
+Index count_hidden(const Trace& trace) {
+  if (trace.heads.empty()) return 0;
+  Index hidden = trace.shapes.nq * trace.shapes.nk;
+  for (const RowStats& row : trace.heads[0].rows) hidden -= row.visible;
+  return hidden;
+}
+
+double expected_row_sum(const Trace& trace, int head, Index row) {
+  const RowStats& stats = trace.heads[static_cast<std::size_t>(head)].rows[static_cast<std::size_t>(row)];
+  return stats.visible == 0 ? 0 : 1 - stats.sink;
+}
+
+TraceWarnings find_warnings(const Trace& trace) {
+  TraceWarnings warnings;
+  if (!trace.heads.empty()) {
+    const std::vector<RowStats>& rows = trace.heads[0].rows;
+    warnings.dead_rows = std::count_if(rows.begin(), rows.end(), [](const RowStats& row) { return row.visible == 0; });
+  }
+  warnings.nan_inputs =
+      count_non_finite(trace.problem.source) + count_non_finite(trace.problem.wo) + count_non_finite(trace.problem.bo);
+  if (trace.out) {
+    warnings.nan_outputs = trace.out->array().isNaN().count();
+  } else {
+    for (const HeadTrace& head : trace.heads) warnings.nan_outputs += head.out.array().isNaN().count();
+  }
+  return warnings;
+}
+
+}  // namespace qkv
