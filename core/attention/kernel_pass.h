@@ -46,8 +46,16 @@ SharedMatrix rotated(const SharedMatrix& rows, const std::optional<Rope>& rope);
 bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shared_ptr<KernelHead>> buffers);
 
 // The parts of it, for update(). Each false when stopped.
+// out = left·factor + bias; `bias` [1, N].
+bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
+                  const PassOptions& options);
 bool project_all(Trace& trace, const PassOptions& options);
-bool run_kernel_heads(Trace& trace, const std::vector<int>& heads, const PassOptions& options);
+// Query rows of one head, redone by attend_rows().
+struct RowTask {
+  int head = 0;
+  Index first = 0, count = 0;
+};
+bool run_rows(Trace& trace, const std::vector<RowTask>& rows, const PassOptions& options);
 bool project_output(Trace& trace, const PassOptions& options);
 // The lazy matrices and row statistics of a head from its KernelHead; its `out` from the concat.
 void present_head(Trace& trace, int head);
