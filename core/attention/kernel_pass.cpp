@@ -24,21 +24,6 @@ bool share_out(Index tasks, double flops, const PassOptions& options, const std:
   return true;
 }
 
-// left·factor + bias into `out`. False when stopped.
-bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
-                  const PassOptions& options) {
-  const PackedFactor packed(view_of(factor));
-  const float* added = bias ? bias->get().data() : nullptr;
-  const Index tasks = (left.rows() + kProjectionRows - 1) / kProjectionRows;
-  const double flops = 2.0 * static_cast<double>(left.rows()) * static_cast<double>(factor.size());
-  out.resize(left.rows(), factor.cols());
-  return share_out(tasks, flops, options, [&](Index task, int) {
-    const Index first = task * kProjectionRows, count = std::min(kProjectionRows, left.rows() - first);
-    multiply({left.data() + first * left.cols(), count, left.cols(), left.cols()}, packed, added,
-             {out.data() + first * out.cols(), count, out.cols(), out.cols()});
-  });
-}
-
 // The heads that lie side by side in x·w + bias.
 std::optional<std::vector<SharedMatrix>> project_heads(const SharedMatrix& x, const SharedMatrix& w,
                                                        const std::optional<SharedMatrix>& bias, int heads,
@@ -49,15 +34,6 @@ std::optional<std::vector<SharedMatrix>> project_heads(const SharedMatrix& x, co
   std::vector<SharedMatrix> result;
   for (int h = 0; h < heads; ++h) result.emplace_back(Matrix(product.middleCols(h * width, width)));
   return result;
-}
-
-RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink) {
-  if (row.visible == 0) return {};
-  const double unit = std::exp(static_cast<double>(row.base) - static_cast<double>(row.max)) *
-                      std::exp2(static_cast<double>(row.exponent));
-  RowStats stats = {row.max, row.sum * unit, row.visible, 0};
-  if (sink) stats.sink = std::exp(static_cast<double>(*sink) - stats.max) / stats.denominator;
-  return stats;
 }
 
 // The whole matrix of a kind.
@@ -85,6 +61,29 @@ FloatBlock concat_block(Trace& trace, int head) {
 
 }  // namespace
 
+RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink) {
+  if (row.visible == 0) return {};
+  const double unit = std::exp(static_cast<double>(row.base) - static_cast<double>(row.max)) *
+                      std::exp2(static_cast<double>(row.exponent));
+  RowStats stats = {row.max, row.sum * unit, row.visible, 0};
+  if (sink) stats.sink = std::exp(static_cast<double>(*sink) - stats.max) / stats.denominator;
+  return stats;
+}
+
+bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
+                  const PassOptions& options) {
+  const PackedFactor packed(view_of(factor));
+  const float* added = bias ? bias->get().data() : nullptr;
+  const Index tasks = (left.rows() + kProjectionRows - 1) / kProjectionRows;
+  const double flops = 2.0 * static_cast<double>(left.rows()) * static_cast<double>(factor.size());
+  out.resize(left.rows(), factor.cols());
+  return share_out(tasks, flops, options, [&](Index task, int) {
+    const Index first = task * kProjectionRows, count = std::min(kProjectionRows, left.rows() - first);
+    multiply({left.data() + first * left.cols(), count, left.cols(), left.cols()}, packed, added,
+             {out.data() + first * out.cols(), count, out.cols(), out.cols()});
+  });
+}
+
 HeadInput head_input(const KernelHead& head) {
   return head_input(*head.q, *head.kv, head.options, head.shapes, head.head);
 }
@@ -111,30 +110,25 @@ bool project_all(Trace& trace, const PassOptions& options) {
   return true;
 }
 
-bool run_kernel_heads(Trace& trace, const std::vector<int>& heads, const PassOptions& options) {
-  struct Task {
-    int head;
-    Index first, count;
-  };
-  std::vector<Task> tasks;
-  for (const int head : heads) {
-    KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(head)];
-    const Index block = preferred_row_block(head_input(kernel), head_output(kernel, concat_block(trace, head)));
-    for (Index first = 0; first < trace.shapes.nq; first += block) {
-      tasks.push_back({head, first, std::min(block, trace.shapes.nq - first)});
+bool run_rows(Trace& trace, const std::vector<RowTask>& rows, const PassOptions& options) {
+  std::vector<RowTask> tasks;
+  double flops = 0;
+  for (const RowTask& part : rows) {
+    KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(part.head)];
+    const Index block = preferred_row_block(head_input(kernel), head_output(kernel, concat_block(trace, part.head)));
+    for (Index row = 0; row < part.count; row += block) {
+      tasks.push_back({part.head, part.first + row, std::min(block, part.count - row)});
     }
+    flops += estimated_flops(trace.shapes) / trace.shapes.heads * static_cast<double>(part.count) /
+             static_cast<double>(trace.shapes.nq);
   }
   std::vector<KernelScratch> scratch(static_cast<std::size_t>(options.pool ? options.pool->threads() : 1));
-  const double flops = estimated_flops(trace.shapes) * static_cast<double>(heads.size()) / trace.shapes.heads;
-  const bool complete = share_out(static_cast<Index>(tasks.size()), flops, options, [&](Index index, int worker) {
-    const Task& task = tasks[static_cast<std::size_t>(index)];
+  return share_out(static_cast<Index>(tasks.size()), flops, options, [&](Index index, int worker) {
+    const RowTask& task = tasks[static_cast<std::size_t>(index)];
     KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(task.head)];
     attend_rows(head_input(kernel), task.first, task.count, head_output(kernel, concat_block(trace, task.head)),
                 scratch[static_cast<std::size_t>(worker)]);
   });
-  if (!complete) return false;
-  for (const int head : heads) present_head(trace, head);
-  return true;
 }
 
 bool project_output(Trace& trace, const PassOptions& options) {
@@ -157,6 +151,19 @@ void present_head(Trace& trace, int head) {
                  [&](const RowSoftmax& row) { return row_stats(row, sink); });
 }
 
+std::optional<std::vector<std::shared_ptr<PackedKeyValues>>> pack_keys_and_values(const Trace& trace,
+                                                                                  const PassOptions& options) {
+  const Shapes& shapes = trace.shapes;
+  std::vector<std::shared_ptr<PackedKeyValues>> packed(static_cast<std::size_t>(shapes.kv_heads));
+  const double moved = static_cast<double>(shapes.nk * (shapes.d_k + shapes.d_v) * shapes.kv_heads);
+  const bool complete = share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
+    const auto h = static_cast<std::size_t>(kv_head);
+    const SharedMatrix k = rotated(trace.k[h], trace.problem.options.rope);
+    packed[h] = std::make_shared<PackedKeyValues>(view_of(*k), view_of(*trace.v[h]));
+  });
+  return complete ? std::optional(std::move(packed)) : std::nullopt;
+}
+
 bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shared_ptr<KernelHead>> buffers) {
   if (!project_all(trace, options)) return false;
   const Shapes& shapes = trace.shapes;
@@ -169,29 +176,25 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   trace.kernels = std::move(buffers);
   trace.kernels.resize(trace.heads.size());
 
-  std::vector<std::shared_ptr<PackedKeyValues>> packed(static_cast<std::size_t>(shapes.kv_heads));
-  const double moved = static_cast<double>(shapes.nk * (shapes.d_k + shapes.d_v) * shapes.kv_heads);
-  const bool complete = share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
-    const auto h = static_cast<std::size_t>(kv_head);
-    const SharedMatrix k = rotated(trace.k[h], attention.rope);
-    packed[h] = std::make_shared<PackedKeyValues>(view_of(*k), view_of(*trace.v[h]));
-  });
-  if (!complete) return false;
-  std::vector<int> heads;
+  const auto packed = pack_keys_and_values(trace, options);
+  if (!packed) return false;
+  std::vector<RowTask> rows;
   for (int head = 0; head < shapes.heads; ++head) {
     const auto h = static_cast<std::size_t>(head);
     std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
     if (!kernel || kernel.use_count() > 1) kernel = std::make_shared<KernelHead>();
     kernel->q = rotated(trace.q[h], attention.rope);
-    kernel->kv = packed[static_cast<std::size_t>(kv_head_of(shapes, head))];
+    kernel->kv = (*packed)[static_cast<std::size_t>(kv_head_of(shapes, head))];
     kernel->options = attention;
     kernel->shapes = shapes;
     kernel->head = head;
     kernel->sums.reset();
     resize_buffers(*kernel, shapes);
-    heads.push_back(head);
+    rows.push_back({head, 0, shapes.nq});
   }
-  return run_kernel_heads(trace, heads, options) && project_output(trace, options);
+  if (!run_rows(trace, rows, options)) return false;
+  for (int head = 0; head < shapes.heads; ++head) present_head(trace, head);
+  return project_output(trace, options);
 }
 
 }  // namespace qkv

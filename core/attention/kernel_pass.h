@@ -40,12 +40,24 @@ HeadOutput head_output(KernelHead& head, FloatBlock out);
 // False when stopped: the trace is then of no use.
 bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shared_ptr<KernelHead>> buffers);
 
-// The parts of it, for update(). Each false when stopped.
+// The parts of it, for update() and streamed traces. Each false, or nullopt, when stopped.
+// out = left·factor + bias; `bias` [1, N].
+bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
+                  const PassOptions& options);
 bool project_all(Trace& trace, const PassOptions& options);
-bool run_kernel_heads(Trace& trace, const std::vector<int>& heads, const PassOptions& options);
+// H_kv, of K turned where there is a rope.
+std::optional<std::vector<std::shared_ptr<PackedKeyValues>>> pack_keys_and_values(const Trace& trace,
+                                                                                  const PassOptions& options);
+// Query rows of one head, redone by attend_rows().
+struct RowTask {
+  int head = 0;
+  Index first = 0, count = 0;
+};
+bool run_rows(Trace& trace, const std::vector<RowTask>& rows, const PassOptions& options);
 bool project_output(Trace& trace, const PassOptions& options);
 // The lazy matrices and row statistics of a head from its KernelHead; its `out` from the concat.
 void present_head(Trace& trace, int head);
+RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink);
 
 // forward() of a problem whose shapes are known.
 Result<Trace> fill_trace(const Problem& problem, const Shapes& shapes, const PassOptions& options,

@@ -168,6 +168,12 @@ void StreamedHead::Impl::run_task(Task& task, Worker& worker) {
   ++generation;
 }
 
+std::vector<StreamedHead::Impl::Worker> StreamedHead::Impl::workers(int threads, Index rows) const {
+  std::vector<Worker> all;
+  for (int n = 0; n < threads; ++n) all.emplace_back(rows, overviews[0].block_cols());
+  return all;
+}
+
 bool StreamedHead::Impl::sample(ThreadPool& pool, std::vector<Worker>& workers, const StopFlag* stop) {
   std::vector<Index> left;
   for (const Index group : spread_order(static_cast<Index>(groups_done.size()))) {
@@ -211,10 +217,15 @@ StreamedHead::StreamedHead(SharedMatrix q, std::shared_ptr<const PackedKeyValues
 
 StreamedHead::~StreamedHead() = default;
 
+bool StreamedHead::sample(ThreadPool& pool, const StopFlag* stop) {
+  if (impl_->sampled) return true;
+  std::vector<Impl::Worker> workers = impl_->workers(pool.threads(), impl_->group_rows);
+  return impl_->sample(pool, workers, stop);
+}
+
 bool StreamedHead::compute(ThreadPool& pool, const StopFlag* stop) {
-  std::vector<Impl::Worker> workers;
-  for (int n = 0; n < pool.threads(); ++n) workers.emplace_back(impl_->task_rows, impl_->overviews[0].block_cols());
-  if (!impl_->sampled && !impl_->sample(pool, workers, stop)) return false;
+  if (!sample(pool, stop)) return false;
+  std::vector<Impl::Worker> workers = impl_->workers(pool.threads(), impl_->task_rows);
   return impl_->refine(pool, workers, stop);
 }
 

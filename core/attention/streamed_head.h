@@ -36,6 +36,8 @@ class StreamedHead {
   // true before the end; the next call goes on from there. One call at a time; everything else may be called meanwhile
   // from any thread.
   bool compute(ThreadPool& pool, const StopFlag* stop = nullptr);
+  // Its first part alone: the coarse picture.
+  bool sample(ThreadPool& pool, const StopFlag* stop = nullptr);
 
   double progress() const;           // 0 … 1, never falls; 1 once compute() has returned true
   std::uint64_t generation() const;  // grows whenever there is more to see than before; 0 = nothing yet

@@ -33,6 +33,7 @@ struct StreamedHead::Impl {
     std::vector<Index> counts, row_counts;
   };
 
+  std::vector<Worker> workers(int threads, Index rows) const;
   bool sample(ThreadPool& pool, std::vector<Worker>& workers, const StopFlag* stop);
   bool refine(ThreadPool& pool, std::vector<Worker>& workers, const StopFlag* stop);
   void sample_group(Index group, Worker& worker);

@@ -190,7 +190,11 @@ void attend_rows(const HeadInput& input, Index first, Index count, const HeadOut
     const RowSoftmax stats = row_softmax(input, range, cells.data());
     if (!output.rows.empty()) output.rows[static_cast<std::size_t>(row)] = stats;
     if (blocks.width > 0) summarize_weights(input, range, stats, cells.data(), row, blocks);
-    weigh_cells(input, rect, {&stats, 1}, block);
+    RowSoftmax unit = stats;  // weights without the division
+    if (!std::isnan(unit.sum)) unit.sum = 1;
+    weigh_cells(input, rect, {&unit, 1}, block);
+    if (output.weights && !output.normalized) std::copy(cells.begin(), cells.end(), output.weights.row(row));
+    for (float& cell : cells) cell *= std::isnan(stats.sum) ? 1.0f : normalizer(stats);
     if (output.out) {
       std::fill_n(output.out.row(row), kv.d_v, 0.0f);
       for (Index j = range.first; j < range.last; ++j) {
@@ -200,11 +204,7 @@ void attend_rows(const HeadInput& input, Index first, Index count, const HeadOut
         }
       }
     }
-    if (!output.weights) continue;
-    if (!output.normalized) {
-      for (float& cell : cells) cell = cell == 0 ? 0 : cell * static_cast<float>(stats.sum);
-    }
-    std::copy(cells.begin(), cells.end(), output.weights.row(row));
+    if (output.weights && output.normalized) std::copy(cells.begin(), cells.end(), output.weights.row(row));
   }
 }
 
