@@ -8,6 +8,10 @@ namespace qkv {
 namespace {
 
 float reduce_block(const ConstMatrixRef& cells, Reduction how) {
+  // Whole vectors, where no cell is NaN or infinite.
+  if (const double all = cells.cast<double>().sum(); std::isfinite(all)) {
+    return how == Reduction::kMax ? cells.maxCoeff() : static_cast<float>(all / static_cast<double>(cells.size()));
+  }
   double sum = 0;
   float largest = -std::numeric_limits<float>::infinity();
   Index count = 0;

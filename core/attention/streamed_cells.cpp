@@ -95,10 +95,12 @@ void StreamedCells::reduce(CellKind kind, const Rect& rect, Index side, Reductio
   for_each_tile(rect, rows, cols, [&](const Rect& tile) {
     const Index r = (tile.row - rect.row) / side, c = (tile.col - rect.col) / side;
     auto target = out.block(r, c, (tile.rows + side - 1) / side, (tile.cols + side - 1) / side);
-    if (visible_.hides(tile)) return void(target.setConstant(std::numeric_limits<float>::quiet_NaN()));
+    Index visible = 0;
+    visible_.count_blocks(tile, tile.cols, {&visible, 1});
+    if (visible == 0) return void(target.setConstant(std::numeric_limits<float>::quiet_NaN()));
     const FloatBlock cells = {buffer.data(), tile.rows, tile.cols, buffer.cols()};
     read(kind, tile, cells);
-    blank_hidden(tile, cells);
+    if (visible < tile.rows * tile.cols) blank_hidden(tile, cells);
     reduce_cells(buffer.topLeftCorner(tile.rows, tile.cols), side, how, target);
   });
 }
