@@ -284,7 +284,7 @@ void App::Impl::recompute() {
 
 void App::Impl::take_results() {
   if (auto result = engine.take_result()) {
-    computed = std::move(result);
+    engine.recycle(std::exchange(computed, std::move(result)));
     failure.reset();
     ++version;
     redraw = true;
