@@ -1,41 +1,92 @@
 #include "core/attention/kernels/gemm.h"
 
 #include <algorithm>
-#include <cmath>
-#include <vector>
 
-namespace qkv {
+#include "core/attention/kernels/packing.h"
 
-struct PackedFactor::Impl {
-  Index rows = 0, cols = 0;
-  std::vector<float> cells;
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/attention/kernels/gemm.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#include "core/attention/kernels/load_store-inl.h"
+#include "core/attention/kernels/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace qkv::HWY_NAMESPACE {
+
+// Terms of a cell that are summed in registers before they are added to the cell.
+inline constexpr Index kDepthBlock = 256;
+
+// Adds the products of one depth block to `out`; the first block begins with the bias.
+struct FactorJob {
+  const float* left;
+  Index left_stride;
+  const Panels& factor;
+  Index depth_first, depth;
+  const float* bias;
+  FloatBlock out;
+
+  template <size_t kRows, size_t kVecs>
+  HWY_INLINE void run(Index row, Index vec) const {
+    const Index col = vec * kStep;
+    const float* const right = factor.panel(col / kPanel) + depth_first * kPanel + col % kPanel;
+    const Store store = {*this, row, col};
+    multiply_tile<kRows, kVecs>(left + row * left_stride, left_stride, right, factor.panel_stride(), depth, store);
+  }
+
+  struct Store {
+    const FactorJob& job;
+    Index row, col;
+
+    HWY_INLINE void operator()(size_t r, size_t v, V sum) const {
+      const F d;
+      const Index first = col + static_cast<Index>(v) * kStep, left_over = job.out.cols - first;
+      float* const to = job.out.row(row + static_cast<Index>(r)) + first;
+      const float* const earlier = job.depth_first > 0 ? to : job.bias != nullptr ? job.bias + first : nullptr;
+      if (left_over >= kStep) {
+        hn::StoreU(earlier != nullptr ? hn::Add(hn::LoadU(d, earlier), sum) : sum, d, to);
+      } else if (left_over > 0) {
+        store_some(earlier != nullptr ? hn::Add(load_some(earlier, left_over), sum) : sum, to, left_over);
+      }
+    }
+  };
 };
 
-PackedFactor::PackedFactor(FloatView factor) : impl_(std::make_unique<Impl>()) {
-  impl_->rows = factor.rows;
-  impl_->cols = factor.cols;
-  impl_->cells.reserve(static_cast<std::size_t>(factor.rows * factor.cols));
-  for (Index row = 0; row < factor.rows; ++row) {
-    impl_->cells.insert(impl_->cells.end(), factor.row(row), factor.row(row) + factor.cols);
+void multiply_panels(FloatView left, const Panels& factor, const float* bias, FloatBlock out) {
+  constexpr Index kRows = 48;
+  const Index last_vec = (factor.cols + kStep - 1) / kStep;
+  for (Index row = 0; row < left.rows; row += kRows) {
+    const Index rows = std::min(kRows, left.rows - row);
+    const FloatBlock block = {out.row(row), rows, factor.cols, out.stride};
+    for (Index k = 0; k == 0 || k < factor.rows; k += kDepthBlock) {
+      const Index depth = std::min(kDepthBlock, factor.rows - k);
+      run_tiles(rows, 0, last_vec, FactorJob{left.row(row) + k, left.stride, factor, k, depth, bias, block});
+    }
   }
+}
+
+}  // namespace qkv::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace qkv {
+
+HWY_EXPORT(multiply_panels);
+
+PackedFactor::PackedFactor(FloatView factor) : impl_(std::make_unique<Impl>()) {
+  impl_->factor = Panels(factor.rows, factor.cols);
+  pack(factor, impl_->factor);
 }
 
 PackedFactor::~PackedFactor() = default;
 
-Index PackedFactor::rows() const { return impl_->rows; }
-Index PackedFactor::cols() const { return impl_->cols; }
+Index PackedFactor::rows() const { return impl_->factor.rows; }
+Index PackedFactor::cols() const { return impl_->factor.cols; }
 
 void multiply(FloatView left, const PackedFactor& factor, const float* bias, FloatBlock out) {
-  const PackedFactor::Impl& right = factor.impl();
-  for (Index row = 0; row < left.rows; ++row) {
-    std::fill_n(out.row(row), right.cols, 0.0f);
-    for (Index k = 0; k < right.rows; ++k) {
-      const float x = left.row(row)[k];
-      const float* w = right.cells.data() + k * right.cols;
-      for (Index c = 0; c < right.cols; ++c) out.row(row)[c] = std::fma(x, w[c], out.row(row)[c]);
-    }
-    for (Index c = 0; bias != nullptr && c < right.cols; ++c) out.row(row)[c] += bias[c];
-  }
+  HWY_DYNAMIC_DISPATCH(multiply_panels)(left, factor.impl().factor, bias, out);
 }
 
 }  // namespace qkv
+#endif  // HWY_ONCE

@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/kernels/head_rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/attention/kernels/attend.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#include "core/attention/kernels/finish_rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace qkv::HWY_NAMESPACE {
+
+void start_rows(RowBlock& block) {
+  const KernelMask& mask = block.input.mask;
+  for (Index row = 0; row < block.rows; row += kGroupRows) {
+    const Index count = std::min(kGroupRows, block.rows - row);
+    block.groups[row / kGroupRows] = joint_range(mask, block.first + row, count, block.nk());
+  }
+  for (Index row = 0; row < block.rows; ++row) {
+    OnlineRow& online = block.online[row];
+    online.range = visible_range(mask, block.first + row, block.nk());
+    online.visible = online.range.last - online.range.first;
+    if (mask.key_valid != nullptr) {
+      const std::vector<Index>& before = block.scratch.valid_before;
+      online.visible = before[static_cast<size_t>(online.range.last)] - before[static_cast<size_t>(online.range.first)];
+    }
+    online.max = -std::numeric_limits<float>::infinity();
+    online.exponent = kSmallestExponent;
+    online.sum = 0;
+    if (!block.input.sink) continue;
+    online.max = *block.input.sink - online.base;
+    online.exponent = weight_exponent(online.max);
+  }
+  if (!block.output.out) return;
+  std::fill_n(block.scratch.sums.data(), block.rows * block.sums_stride, 0.0f);
+  const bool all_finite = block.input.kv->impl().non_finite.empty();
+  block.scratch.non_finite.assign(all_finite ? 0 : static_cast<size_t>(block.rows * block.input.kv->d_v()), 0.0f);
+}
+
+// True when some row's scores are so large that it has to be done again with the base that it now has.
+bool set_bases(RowBlock& block) {
+  bool again = false;
+  for (Index row = 0; row < block.rows; ++row) {
+    OnlineRow& online = block.online[row];
+    if (online.visible == 0 || std::isnan(online.max) || std::abs(online.max) <= kLargestPlainScore) continue;
+    online.base = online.max;
+    again = true;
+  }
+  return again;
+}
+
+void attend_all_keys(RowBlock& block) {
+  const KernelMask& mask = block.input.mask;
+  const bool plain = is_plain(block.input.scaling);
+  start_rows(block);
+  const KeyRange seen = joint_range(mask, block.first, block.rows, block.nk());
+  attend_key_blocks(block, seen, plain);
+  if (!set_bases(block)) return;
+  start_rows(block);
+  attend_key_blocks(block, seen, false);
+}
+
+// NaN where a visible score is; else the largest, which is not finite in a row without a sum.
+float max_of_nan_row(const RowBlock& block, Index row) {
+  const KeyRange range = block.online[row].range;
+  block.scratch.line.reserve(round_up(block.nk(), kPanel));
+  float* const line = block.scratch.line.data();
+  scaled_line(block.input, block.first + row, range, 0, line);
+  float max = block.input.sink.value_or(-std::numeric_limits<float>::infinity());
+  for (Index key = range.first; key < range.last; ++key) {
+    if (sees(block.input, range, key) && (line[key] > max || std::isnan(line[key]))) max = line[key];
+  }
+  return max;
+}
+
+RowSoftmax finished_softmax(const RowBlock& block, Index row) {
+  const OnlineRow& online = block.online[row];
+  if (online.visible == 0) return {};
+  RowSoftmax stats = {online.base == 0 ? online.max : online.base, online.base, online.exponent, online.sum,
+                      online.visible};
+  if (block.input.sink) {
+    const double sink = static_cast<double>(*block.input.sink) - static_cast<double>(online.base);
+    stats.sum += std::exp(sink - online.exponent * 0.693147180559945309417);
+  }
+  if (std::isnan(stats.sum)) return {max_of_nan_row(block, row), 0, 0, stats.sum, online.visible};
+  return stats;
+}
+
+void finish_row(const RowBlock& block, Index row) {
+  const HeadOutput& output = block.output;
+  const Index i = block.first + row;
+  const RowSoftmax stats = finished_softmax(block, row);
+  if (!output.rows.empty()) output.rows[static_cast<size_t>(i)] = stats;
+  if (stats.visible == 0) {
+    if (output.out) std::fill_n(output.out.row(i), block.input.kv->d_v(), 0.0f);
+    if (output.weights) std::fill_n(output.weights.row(i), block.nk(), 0.0f);
+    return;
+  }
+  if (std::isnan(stats.sum)) return write_nan_row(block, row);
+  const float factor = normalizer(stats);
+  if (output.out) write_out(block, row, factor);
+  if (output.weights) write_weights(block, row, output.normalized ? factor : 1.0f);
+}
+
+void attend(const HeadInput& input, Index first, Index count, const HeadOutput& output, KernelScratch::Impl& scratch) {
+  const Index nk = input.kv->keys(), d_v = input.kv->d_v();
+  const bool whole_rows = static_cast<bool>(output.weights);
+  const Index most = block_rows(input, whole_rows);
+  const Index blocks = (count + most - 1) / most;
+  if (blocks == 0) return;
+  const Index rows = std::min(round_up((count + blocks - 1) / blocks, kGroupRows), most);
+  RowBlock block = {.input = input,
+                    .output = output,
+                    .scratch = scratch,
+                    .first = 0,
+                    .rows = 0,
+                    .whole_rows = whole_rows,
+                    .stride = 0,
+                    .sums_stride = round_up(d_v, kPanel)};
+  // A distance between rows that spreads them over the sets of a cache.
+  block.stride = round_up(whole_rows ? nk : std::min(nk, kKeyBlock), kKeyBlock) + kPanel;
+  scratch.cells.reserve(rows * block.stride);
+  if (output.out) scratch.sums.reserve(rows * block.sums_stride);
+  if (whole_rows) scratch.exponents.resize(static_cast<size_t>(rows * block.key_blocks()));
+  if (input.mask.key_valid != nullptr) {
+    scratch.valid_before.assign(1, 0);
+    for (Index key = 0; key < nk; ++key) {
+      scratch.valid_before.push_back(scratch.valid_before.back() + (input.mask.key_valid[key] != 0));
+    }
+  }
+  for (Index row = first; row < first + count; row += rows) {
+    block.first = row;
+    block.rows = std::min(rows, first + count - row);
+    for (OnlineRow& online : block.online) online.base = 0;
+    attend_all_keys(block);
+    for (Index r = 0; r < block.rows; ++r) finish_row(block, r);
+  }
+}
+
+const char* target_name() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace qkv::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace qkv {
+
+HWY_EXPORT(attend);
+HWY_EXPORT(target_name);
+
+void attend_rows(const HeadInput& input, Index first, Index count, const HeadOutput& output, KernelScratch& scratch) {
+  HWY_DYNAMIC_DISPATCH(attend)(input, first, count, output, scratch.impl());
+}
+
+const char* kernel_target() { return HWY_DYNAMIC_DISPATCH(target_name)(); }
+
+}  // namespace qkv
+#endif  // HWY_ONCE

@@ -1,0 +1,122 @@
+// The last step of rows whose key blocks are done: sums and weights to the output, divided by the row's sum.
+#include "hwy/highway.h"
+
+#if defined(QKV_FINISH_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef QKV_FINISH_ROWS_INL_H
+#undef QKV_FINISH_ROWS_INL_H
+#else
+#define QKV_FINISH_ROWS_INL_H
+#endif
+
+#include <cmath>
+
+#include "core/attention/kernels/attend-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace qkv::HWY_NAMESPACE {
+
+inline bool sees(const HeadInput& input, KeyRange range, Index key) {
+  return key >= range.first && key < range.last && (input.mask.key_valid == nullptr || input.mask.key_valid[key] != 0);
+}
+
+// Weights with the exponent of a key block to the row's own, the smallest to 0, divided by the sum. `to` is written in
+// whole vectors but for the last of the matrix.
+inline void write_weights(const RowBlock& block, Index row, float factor) {
+  const F d;
+  const OnlineRow& online = block.online[row];
+  const Index nk = block.nk(), first = online.range.first / kStep * kStep,
+              last = std::min(round_up(online.range.last, kStep), nk);
+  float* const to = block.output.weights.row(block.first + row);
+  std::fill(to, to + first, 0.0f);
+  std::fill(to + last, to + nk, 0.0f);
+  const V normalize = hn::Set(d, factor);
+  for (Index key = first; key < last;) {
+    const Index end = std::min((key / kKeyBlock + 1) * kKeyBlock, last);
+    const std::int32_t exponent =
+        block.scratch.exponents[static_cast<size_t>(row * block.key_blocks() + key / kKeyBlock)];
+    const V rescale = hn::Set(d, power_of_two(exponent - online.exponent));
+    const float* const from = block.cells(row, 0);
+    for (; key + kStep <= end; key += kStep) {
+      hn::StoreU(hn::Mul(drop_smallest(hn::Mul(hn::Load(d, from + key), rescale)), normalize), d, to + key);
+    }
+    if (key < end) {
+      store_some(hn::Mul(drop_smallest(hn::Mul(hn::Load(d, from + key), rescale)), normalize), to + key, end - key);
+      key = end;
+    }
+  }
+}
+
+// A row in which a visible score is NaN or +Inf.
+inline void write_nan_row(const RowBlock& block, Index row) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Index i = block.first + row;
+  if (block.output.out) std::fill_n(block.output.out.row(i), block.input.kv->d_v(), nan);
+  if (!block.output.weights) return;
+  for (Index key = 0; key < block.nk(); ++key) {
+    block.output.weights.row(i)[key] = sees(block.input, block.online[row].range, key) ? nan : 0.0f;
+  }
+}
+
+// Scaled scores less `base` of the keys [range.first, range.last) of one row, to `line` + key. Lanes around them are
+// overwritten too.
+inline void scaled_line(const HeadInput& input, Index row, KeyRange range, float base, float* line) {
+  const F d;
+  const Index first = range.first / kPanel * kPanel, last = round_up(range.last, kPanel);
+  const ScoreJob job = {input.q.row(row), input.q.stride, input.kv->impl().keys, line, 0, 0, nullptr};
+  run_columns<1, tile_vectors<1>()>(0, first / kStep, last / kStep, job);
+  const RowScaling scaling(input.scaling, row, base);
+  for (Index key = first; key < last; key += kStep) {
+    hn::Store(scaling.general(hn::Load(d, line + key), key), d, line + key);
+  }
+}
+
+// One row of the output in float64, from the float32 weights: for rows whose sums left the range of float32 on the way.
+inline void write_wide_out(const RowBlock& block, Index row, float factor) {
+  const F d;
+  const OnlineRow& online = block.online[row];
+  const Panels& values = block.input.kv->impl().values;
+  block.scratch.line.reserve(round_up(block.nk(), kPanel));
+  float* const line = block.scratch.line.data();
+  scaled_line(block.input, block.first + row, online.range, online.base, line);
+  const WeightExp exp(online.exponent);
+  for (Index key = online.range.first / kStep * kStep; key < online.range.last; key += kStep) {
+    hn::Store(hn::Mul(drop_smallest(exp(hn::Load(d, line + key))), hn::Set(d, factor)), d, line + key);
+  }
+  for (Index col = 0; col < values.cols; ++col) {
+    double sum = 0;
+    for (Index key = online.range.first; key < online.range.last; ++key) {
+      if (!sees(block.input, online.range, key)) continue;
+      const float value = values.panel(col / kPanel)[key * kPanel + col % kPanel];
+      sum += static_cast<double>(line[key]) * static_cast<double>(value);
+    }
+    block.output.out.row(block.first + row)[col] = static_cast<float>(sum);
+  }
+}
+
+inline void write_out(const RowBlock& block, Index row, float factor) {
+  const F d;
+  const Index d_v = block.input.kv->d_v();
+  float* const to = block.output.out.row(block.first + row);
+  const float* const from = block.sums(row);
+  const V normalize = hn::Set(d, factor);
+  V all_finite = hn::Zero(d);
+  Index col = 0;
+  for (; col + kStep <= d_v; col += kStep) {
+    const V sums = hn::Load(d, from + col);
+    all_finite = hn::MulAdd(sums, hn::Zero(d), all_finite);  // Inf · 0 is NaN
+    hn::StoreU(hn::Mul(sums, normalize), d, to + col);
+  }
+  if (col < d_v) {
+    const V sums = load_some(from + col, d_v - col);
+    all_finite = hn::MulAdd(sums, hn::Zero(d), all_finite);
+    store_some(hn::Mul(sums, normalize), to + col, d_v - col);
+  }
+  if (!hn::AllTrue(d, hn::Eq(all_finite, all_finite))) write_wide_out(block, row, factor);
+  if (block.input.kv->impl().non_finite.empty()) return;
+  for (Index c = 0; c < d_v; ++c) to[c] += block.scratch.non_finite[static_cast<size_t>(row * d_v + c)];
+}
+
+}  // namespace qkv::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard, once for each target

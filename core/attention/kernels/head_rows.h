@@ -1,0 +1,46 @@
+// What a block of query rows is computed with: who sees what, and the state of each row's softmax.
+#pragma once
+
+#include <vector>
+
+#include "core/attention/kernels/panels.h"
+
+namespace qkv {
+
+// Rows that are computed together at most: a multiple of the 6 rows of a register tile.
+inline constexpr Index kMaxBlockRows = 96;
+inline constexpr Index kGroupRows = 6;
+
+// Keys that at least one of the rows [first, first + count) sees.
+KeyRange joint_range(const KernelMask& mask, Index first, Index count, Index nk);
+
+// The softmax of one row over the key blocks so far.
+struct OnlineRow {
+  KeyRange range;
+  Index visible = 0;
+  float max = 0;   // largest scaled score less `base`
+  float base = 0;  // subtracted from each scaled score
+  std::int32_t exponent = 0;
+  double sum = 0;     // Σ exp(score)·2^-exponent
+  float rescale = 1;  // what the last key block multiplied earlier sums with: a power of two
+};
+
+// 2^exponent, and 0 where that is no normal number. `exponent` up to 0.
+float power_of_two(std::int32_t exponent);
+
+// Adds the scores of a key block: `max` is the largest of them, `exponent` that of WeightExp for it.
+void raise_exponent(OnlineRow& row, float max, std::int32_t exponent);
+
+// Rows that attend_rows computes together. `whole_rows`: all cells of a row are held until its sum is known.
+Index block_rows(const HeadInput& input, bool whole_rows);
+
+struct KernelScratch::Impl {
+  AlignedBuffer cells;                  // scores and weights: of a key block, or of whole rows
+  AlignedBuffer sums;                   // weights·V, [rows, d_v rounded up to panels]
+  AlignedBuffer line;                   // one row of scores or weights
+  std::vector<float> non_finite;        // what NaN and infinite values add to the output, [rows, d_v]
+  std::vector<std::int32_t> exponents;  // of a row in each key block, [rows, blocks]
+  std::vector<Index> valid_before;      // keys before a key that key_valid does not hide, [Nk + 1]
+};
+
+}  // namespace qkv

@@ -1,0 +1,40 @@
+// Parts of vectors, for the ends of rows.
+#include "hwy/highway.h"
+
+#if defined(QKV_LOAD_STORE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef QKV_LOAD_STORE_INL_H
+#undef QKV_LOAD_STORE_INL_H
+#else
+#define QKV_LOAD_STORE_INL_H
+#endif
+
+#include <algorithm>
+
+#include "core/attention/rect.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace qkv::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F = hn::ScalableTag<float>;
+using V = hn::Vec<F>;
+inline constexpr size_t kLanes = hn::MaxLanes(F());
+inline constexpr auto kStep = static_cast<Index>(kLanes);
+
+// The first `count` floats at `from`, then zeros. Reads no further. `count` may be more than a vector has, or negative.
+HWY_INLINE V load_some(const float* from, Index count) {
+  HWY_ALIGN float lanes[kLanes] = {};
+  if (count > 0) std::copy_n(from, std::min(count, kStep), lanes);
+  return hn::Load(F(), lanes);
+}
+
+HWY_INLINE void store_some(V v, float* to, Index count) {
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(v, F(), lanes);
+  std::copy_n(lanes, std::min(count, kStep), to);
+}
+
+}  // namespace qkv::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard, once for each target
