@@ -12,6 +12,8 @@ namespace {
 using VectorD = Eigen::VectorXd;
 using RowVectorD = Eigen::RowVectorXd;
 
+constexpr Index kKeyBlock = 1024;
+
 const Matrix& q_of(const Trace& trace, int head) { return *trace.q[static_cast<std::size_t>(head)]; }
 const Matrix& k_of(const Trace& trace, int head) {
   return *trace.k[static_cast<std::size_t>(kv_head_of(trace.shapes, head))];
@@ -26,12 +28,14 @@ double sum_of(const std::vector<Term>& terms) {
   return sum;
 }
 
-bool is_hidden(const Trace& trace, Index row, Index key) { return trace.keep(row, key) == 0.0f; }
-
-bool is_dead(const Trace& trace, Index row) { return (trace.keep->row(row).array() == 0.0f).all(); }
-
 MaskReason reason_at(const Trace& trace, Index row, Index key) {
   return mask_reason(trace.problem.options, trace.shapes.nq, trace.shapes.nk, row, key);
+}
+
+bool is_hidden(const Trace& trace, Index row, Index key) { return reason_at(trace, row, key) != MaskReason::kVisible; }
+
+bool is_dead(const Trace& trace, Index row) {
+  return trace.heads.front().rows[static_cast<std::size_t>(row)].visible == 0;
 }
 
 // The terms of a cell of left·right.
@@ -68,7 +72,13 @@ WeightRow weight_row(const Trace& trace, int head, Index row) {
   const VectorD query = positioned_row(trace, q_of(trace, head), row).row(0).transpose();
   const auto keys = static_cast<std::size_t>(trace.shapes.nk);
   WeightRow result;
-  result.scaled = positioned(k_of(trace, head), options.rope) * query;
+  const Matrix& k = k_of(trace, head);
+  result.scaled.resize(trace.shapes.nk);
+  // In parts: K in float64 is large where there are many keys.
+  for (Index first = 0; first < k.rows(); first += kKeyBlock) {
+    const Index count = std::min(kKeyBlock, k.rows() - first);
+    result.scaled.segment(first, count) = positioned(k.middleRows(first, count), options.rope, first) * query;
+  }
   ScoreScaling(options, trace.shapes, head).apply({result.scaled.data(), keys}, row);
   result.weights.resize(trace.shapes.nk);
   std::vector<std::uint8_t> keep(keys);
@@ -186,13 +196,13 @@ std::vector<SoftmaxTerm> explain_softmax_row(const Trace& trace, int head, Index
 }
 
 std::optional<Explanation> explain(const Trace& trace, MatrixId id, Index row, Index col) {
-  const Matrix* matrix = trace.find(id);
+  const auto matrix = trace.source(id);
   if (!matrix || row < 0 || row >= matrix->rows() || col < 0 || col >= matrix->cols()) return std::nullopt;
   Explanation cell;
   cell.id = id;
   cell.row = row;
   cell.col = col;
-  cell.stored = (*matrix)(row, col);
+  matrix->read({row, col, 1, 1}, Eigen::Map<Matrix>(&cell.stored, 1, 1));
   cell.value = static_cast<double>(cell.stored);
   const bool has_keys = row_axis(id.kind) == Axis::kQueries && col_axis(id.kind) == Axis::kKeys;
   if (has_keys) cell.mask = reason_at(trace, row, col);

@@ -6,6 +6,7 @@
 
 #include "core/attention/exact_pass.h"
 #include "core/attention/kernel_pass.h"
+#include "core/attention/streamed_pass.h"
 
 namespace qkv {
 
@@ -22,7 +23,9 @@ Result<Trace> fill_trace(const Problem& problem, const Shapes& shapes, const Pas
   trace.problem = problem;
   trace.shapes = shapes;
   trace.arithmetic = options.arithmetic == Arithmetic::kAuto ? choose_arithmetic(shapes) : options.arithmetic;
+  const bool streamed = held_bytes(shapes) > options.most_held_bytes;
   try {
+    if (streamed) return streamed_pass(problem, shapes, options);
     const bool complete = trace.arithmetic == Arithmetic::kFloat64 ? exact_pass(trace, options.stop)
                                                                    : kernel_pass(trace, options, std::move(buffers));
     if (!complete) return Error{ErrorCode::kCancelled, "the computation was stopped"};
@@ -33,6 +36,11 @@ Result<Trace> fill_trace(const Problem& problem, const Shapes& shapes, const Pas
   }
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return trace;
+}
+
+double held_bytes(const Shapes& shapes) {
+  constexpr double kCellBytes = 3 * sizeof(float);
+  return kCellBytes * shapes.heads * static_cast<double>(shapes.nq) * static_cast<double>(shapes.nk);
 }
 
 double estimated_flops(const Shapes& shapes) {

@@ -6,10 +6,15 @@
 
 namespace qkv {
 
+// The N² matrices of a pass that holds them may take so much: with what is made of them for looking at, and with the
+// last pass still shown while the next runs, an eighth of 16 GiB is left to them.
+inline constexpr double kMostHeldBytes = 2147483648.0;
+
 struct PassOptions {
   Arithmetic arithmetic = Arithmetic::kAuto;
   ThreadPool* pool = nullptr;  // for kFloat32; nullptr = the calling thread alone
   const StopFlag* stop = nullptr;
+  double most_held_bytes = kMostHeldBytes;  // beyond, the trace is streamed (see streamed_pass.h), in kFloat32
 };
 
 // Computes every head from the float32 Q, K and V that the trace shows. With kFloat64 nothing is rounded from there on
@@ -18,6 +23,9 @@ Result<Trace> forward(const Problem& problem, const PassOptions& options = {});
 
 // Q, K, V of a projected source in the layout of a direct one, from products in float64.
 DirectSource project(const ProjectedSource& source, const Shapes& shapes);
+
+// Bytes of scores, scaled and attn of all heads.
+double held_bytes(const Shapes& shapes);
 
 // Floating-point operations of the pass, to decide where and in what to run it.
 double estimated_flops(const Shapes& shapes);

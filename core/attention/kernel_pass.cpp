@@ -5,7 +5,6 @@
 
 #include "core/attention/kernel_cells.h"
 #include "core/attention/kernels/gemm.h"
-#include "core/attention/position.h"
 
 namespace qkv {
 namespace {
@@ -37,15 +36,6 @@ std::optional<std::vector<SharedMatrix>> project_heads(const SharedMatrix& x, co
   return result;
 }
 
-RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink) {
-  if (row.visible == 0) return {};
-  const double unit = std::exp(static_cast<double>(row.base) - static_cast<double>(row.max)) *
-                      std::exp2(static_cast<double>(row.exponent));
-  RowStats stats = {row.max, row.sum * unit, row.visible, 0};
-  if (sink) stats.sink = std::exp(static_cast<double>(*sink) - stats.max) / stats.denominator;
-  return stats;
-}
-
 // The whole matrix of a kind.
 LazyMatrix lazy_cells(const std::shared_ptr<KernelHead>& head, MatrixKind kind) {
   return LazyMatrix([head, kind]() -> std::shared_ptr<const Matrix> {
@@ -71,6 +61,15 @@ FloatBlock concat_block(Trace& trace, int head) {
 
 }  // namespace
 
+RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink) {
+  if (row.visible == 0) return {};
+  const double unit = std::exp(static_cast<double>(row.base) - static_cast<double>(row.max)) *
+                      std::exp2(static_cast<double>(row.exponent));
+  RowStats stats = {row.max, row.sum * unit, row.visible, 0};
+  if (sink) stats.sink = std::exp(static_cast<double>(*sink) - stats.max) / stats.denominator;
+  return stats;
+}
+
 bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
                   const PassOptions& options) {
   const PackedFactor packed(view_of(factor));
@@ -85,23 +84,8 @@ bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<
   });
 }
 
-SharedMatrix rotated(const SharedMatrix& rows, const std::optional<Rope>& rope) {
-  return rope ? SharedMatrix(Matrix(positioned(*rows, rope).cast<float>())) : rows;
-}
-
 HeadInput head_input(const KernelHead& head) {
-  const AttentionOptions& options = head.options;
-  const Index shift = query_shift(options, head.shapes.nq, head.shapes.nk);
-  HeadInput input;
-  input.q = view_of(*head.q);
-  input.kv = head.kv.get();
-  input.scaling = {static_cast<float>(effective_scale(options, head.shapes.d_k)), options.softcap.value_or(0.0f),
-                   options.alibi ? static_cast<float>(alibi_slope(head.head, head.shapes.heads)) : 0.0f,
-                   options.bias ? view_of(**options.bias) : FloatView{}, shift};
-  input.mask = {options.causal, options.window.value_or(0), shift,
-                options.key_valid.empty() ? nullptr : options.key_valid.data()};
-  if (!options.sink.empty()) input.sink = options.sink[static_cast<std::size_t>(head.head)];
-  return input;
+  return head_input(*head.q, *head.kv, head.options, head.shapes, head.head);
 }
 
 HeadOutput head_output(KernelHead& head, FloatBlock out) {
@@ -167,6 +151,19 @@ void present_head(Trace& trace, int head) {
                  [&](const RowSoftmax& row) { return row_stats(row, sink); });
 }
 
+std::optional<std::vector<std::shared_ptr<PackedKeyValues>>> pack_keys_and_values(const Trace& trace,
+                                                                                  const PassOptions& options) {
+  const Shapes& shapes = trace.shapes;
+  std::vector<std::shared_ptr<PackedKeyValues>> packed(static_cast<std::size_t>(shapes.kv_heads));
+  const double moved = static_cast<double>(shapes.nk * (shapes.d_k + shapes.d_v) * shapes.kv_heads);
+  const bool complete = share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
+    const auto h = static_cast<std::size_t>(kv_head);
+    const SharedMatrix k = rotated(trace.k[h], trace.problem.options.rope);
+    packed[h] = std::make_shared<PackedKeyValues>(view_of(*k), view_of(*trace.v[h]));
+  });
+  return complete ? std::optional(std::move(packed)) : std::nullopt;
+}
+
 bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shared_ptr<KernelHead>> buffers) {
   if (!project_all(trace, options)) return false;
   const Shapes& shapes = trace.shapes;
@@ -179,21 +176,15 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   trace.kernels = std::move(buffers);
   trace.kernels.resize(trace.heads.size());
 
-  std::vector<std::shared_ptr<PackedKeyValues>> packed(static_cast<std::size_t>(shapes.kv_heads));
-  const double moved = static_cast<double>(shapes.nk * (shapes.d_k + shapes.d_v) * shapes.kv_heads);
-  const bool complete = share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
-    const auto h = static_cast<std::size_t>(kv_head);
-    const SharedMatrix k = rotated(trace.k[h], attention.rope);
-    packed[h] = std::make_shared<PackedKeyValues>(view_of(*k), view_of(*trace.v[h]));
-  });
-  if (!complete) return false;
+  const auto packed = pack_keys_and_values(trace, options);
+  if (!packed) return false;
   std::vector<RowTask> rows;
   for (int head = 0; head < shapes.heads; ++head) {
     const auto h = static_cast<std::size_t>(head);
     std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
     if (!kernel || kernel.use_count() > 1) kernel = std::make_shared<KernelHead>();
     kernel->q = rotated(trace.q[h], attention.rope);
-    kernel->kv = packed[static_cast<std::size_t>(kv_head_of(shapes, head))];
+    kernel->kv = (*packed)[static_cast<std::size_t>(kv_head_of(shapes, head))];
     kernel->options = attention;
     kernel->shapes = shapes;
     kernel->head = head;

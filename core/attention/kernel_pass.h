@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/attention/forward.h"
+#include "core/attention/kernel_input.h"
 #include "core/attention/kernels/head_kernel.h"
 
 namespace qkv {
@@ -35,21 +36,18 @@ HeadInput head_input(const KernelHead& head);
 // Where they write. `out` [Nq, d_v].
 HeadOutput head_output(KernelHead& head, FloatBlock out);
 
-inline FloatView view_of(const Matrix& m) { return {m.data(), m.rows(), m.cols(), m.cols()}; }
-inline FloatBlock block_of(Matrix& m) { return {m.data(), m.rows(), m.cols(), m.cols()}; }
-
-// `rows` as the kernels read them: turned where there is a rope (in float64, rounded once).
-SharedMatrix rotated(const SharedMatrix& rows, const std::optional<Rope>& rope);
-
 // Fills everything of a trace whose problem and shapes are set. Heads of `buffers` lend their memory where it fits.
 // False when stopped: the trace is then of no use.
 bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shared_ptr<KernelHead>> buffers);
 
-// The parts of it, for update(). Each false when stopped.
+// The parts of it, for update() and streamed traces. Each false, or nullopt, when stopped.
 // out = left·factor + bias; `bias` [1, N].
 bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
                   const PassOptions& options);
 bool project_all(Trace& trace, const PassOptions& options);
+// H_kv, of K turned where there is a rope.
+std::optional<std::vector<std::shared_ptr<PackedKeyValues>>> pack_keys_and_values(const Trace& trace,
+                                                                                  const PassOptions& options);
 // Query rows of one head, redone by attend_rows().
 struct RowTask {
   int head = 0;
@@ -59,6 +57,7 @@ bool run_rows(Trace& trace, const std::vector<RowTask>& rows, const PassOptions&
 bool project_output(Trace& trace, const PassOptions& options);
 // The lazy matrices and row statistics of a head from its KernelHead; its `out` from the concat.
 void present_head(Trace& trace, int head);
+RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink);
 
 // forward() of a problem whose shapes are known.
 Result<Trace> fill_trace(const Problem& problem, const Shapes& shapes, const PassOptions& options,

@@ -22,6 +22,9 @@ class MatrixSource {
   virtual const float* data() const { return nullptr; }
 };
 
+// Blocks of `side` × `side` cells of `cells` become one each, by the rule of MatrixSource::reduce.
+void reduce_cells(ConstMatrixRef cells, Index side, Reduction how, MatrixRef out);
+
 // A matrix that is held in memory. Does not own it: the Trace does.
 class DenseSource final : public MatrixSource {
  public:

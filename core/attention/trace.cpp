@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/attention/kernel_cells.h"
+#include "core/attention/streamed_head.h"
 
 namespace qkv {
 namespace {
@@ -42,6 +43,9 @@ const Matrix* head_of(const std::vector<HeadTrace>& heads, int head, LazyMatrix 
   const HeadTrace* found = head_of(heads, head);
   return found ? (found->*member).find() : nullptr;
 }
+
+// nullptr for a matrix that is not computed yet.
+const Matrix* unless_empty(const Matrix& matrix) { return matrix.size() > 0 ? &matrix : nullptr; }
 
 const Matrix* find_projection(const Source& source, MatrixKind kind) {
   const auto* projected = std::get_if<ProjectedSource>(&source);
@@ -84,12 +88,12 @@ const Matrix* Trace::find(MatrixId id) const {
       return head_of(heads, id.head, &HeadTrace::attn);
     case MatrixKind::kHeadsOut: {
       const HeadTrace* found = head_of(heads, id.head);
-      return found ? &found->out : nullptr;
+      return found ? unless_empty(found->out) : nullptr;
     }
     case MatrixKind::kKeep:
       return keep.find();
     case MatrixKind::kConcat:
-      return &concat;
+      return unless_empty(concat);
     case MatrixKind::kWo:
       return pointer_to(problem.wo);
     case MatrixKind::kBo:
@@ -108,6 +112,8 @@ std::shared_ptr<const MatrixSource> Trace::source(MatrixId id) const {
     return std::make_shared<KernelCells>(kernels[static_cast<std::size_t>(id.head)], id.kind);
   }
   const Matrix* held = find(id);
+  const auto stream = static_cast<std::size_t>(id.kind == MatrixKind::kKeep ? 0 : id.head);
+  if (!held && id.head >= 0 && stream < streams.size()) return streamed_source(streams[stream], id.kind);
   return held ? std::make_shared<DenseSource>(*held) : nullptr;
 }
 

@@ -32,6 +32,7 @@ struct HeadTrace {
 };
 
 struct KernelHead;
+class StreamedHead;
 
 // Immutable once made (but for update(), which takes it whole); shared between threads.
 struct Trace {
@@ -47,8 +48,12 @@ struct Trace {
 
   // Of kFloat32: H, what its lazy matrices are made from and update() changes. Empty otherwise.
   std::vector<std::shared_ptr<KernelHead>> kernels;
+  // Of a streamed trace: H, what computes its N² matrices when they are read. Empty otherwise.
+  std::vector<std::shared_ptr<StreamedHead>> streams;
 
-  // The matrix, or nullptr where this computation has none (W^O absent, X of a direct source, head out of range).
+  // The matrix, or nullptr where this computation has none (W^O absent, X of a direct source, head out of range). A
+  // streamed trace has no N² matrix, and until finish_streamed() neither heads_out, concat and out, nor of `rows` more
+  // than `visible`.
   const Matrix* find(MatrixId id) const;
   // The same for readers of a part: makes no lazy matrix whole. Not longer than the trace lives.
   std::shared_ptr<const MatrixSource> source(MatrixId id) const;

@@ -30,6 +30,9 @@ void start_rows(RowBlock& block) {
     online.max = -std::numeric_limits<float>::infinity();
     online.exponent = kSmallestExponent;
     online.sum = 0;
+    if (block.output.blocks.width > 0) {
+      start_summary(block.output.blocks, block.first + row, block.nk(), block.block_exponents(row));
+    }
     if (!block.input.sink) continue;
     online.max = *block.input.sink - online.base;
     online.exponent = weight_exponent(online.max);
@@ -94,6 +97,9 @@ void finish_row(const RowBlock& block, Index row) {
   const Index i = block.first + row;
   const RowSoftmax stats = finished_softmax(block, row);
   if (!output.rows.empty()) output.rows[static_cast<size_t>(i)] = stats;
+  if (output.blocks.width > 0 && stats.visible > 0) {
+    finish_summary(output.blocks, i, block.nk(), block.online[row].exponent, block.block_exponents(row));
+  }
   if (stats.visible == 0) {
     if (output.out) std::fill_n(output.out.row(i), block.input.kv->d_v(), 0.0f);
     if (output.weights) std::fill_n(output.weights.row(i), block.nk(), 0.0f);
@@ -125,6 +131,9 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
   scratch.cells.reserve(rows * block.stride);
   if (output.out) scratch.sums.reserve(rows * block.sums_stride);
   if (whole_rows) scratch.exponents.resize(static_cast<size_t>(rows * block.key_blocks()));
+  if (output.blocks.width > 0) {
+    scratch.block_exponents.resize(static_cast<size_t>(rows * ((nk + output.blocks.width - 1) / output.blocks.width)));
+  }
   if (input.mask.key_valid != nullptr) {
     scratch.valid_before.assign(1, 0);
     for (Index key = 0; key < nk; ++key) {

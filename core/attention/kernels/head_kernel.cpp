@@ -33,6 +33,11 @@ Index PackedKeyValues::keys() const { return impl_->keys.cols; }
 Index PackedKeyValues::d_k() const { return impl_->keys.rows; }
 Index PackedKeyValues::d_v() const { return impl_->values.cols; }
 
+std::size_t PackedKeyValues::bytes() const {
+  const auto floats = static_cast<std::size_t>(impl_->keys.cells.size() + impl_->values.cells.size());
+  return floats * sizeof(float) + impl_->non_finite.capacity() * sizeof(NonFinite);
+}
+
 void PackedKeyValues::set_key(Index key, const float* row) {
   for (Index k = 0; k < impl_->keys.rows; ++k) *impl_->keys.at(k, key) = row[k];
 }
@@ -55,7 +60,7 @@ KernelScratch::KernelScratch(KernelScratch&&) noexcept = default;
 KernelScratch& KernelScratch::operator=(KernelScratch&&) noexcept = default;
 
 KeyRange visible_range(const KernelMask& mask, Index row, Index nk) {
-  const Index at = row + mask.shift;
+  const Index at = row * mask.step + mask.shift;
   Index first = 0, last = nk;
   if (mask.causal) last = std::min(last, at + 1);
   if (mask.window > 0) {
