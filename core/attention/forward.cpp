@@ -131,6 +131,10 @@ bool run_heads(Trace& trace, const StopFlag* stop) {
   const AttentionOptions& options = trace.problem.options;
   const KeepMatrix keep = keep_matrix(options, shapes.nq, shapes.nk);
   trace.keep = keep.cast<float>();
+  for (int head = 0; options.alibi && head < shapes.heads; ++head) {
+    const Index shift = query_shift(options, shapes.nq, shapes.nk);
+    trace.alibi.push_back(alibi_term(head, shapes.heads, shapes.nq, shapes.nk, shift));
+  }
 
   MatrixD concat(shapes.nq, shapes.heads * shapes.d_v);
   trace.heads.resize(static_cast<std::size_t>(shapes.heads));
@@ -180,6 +184,13 @@ Index count_non_finite(const std::vector<SharedMatrix>& heads) {
 }
 
 Index count_non_finite(const std::optional<SharedMatrix>& matrix) { return matrix ? count_non_finite(*matrix) : 0; }
+
+// −Inf is how a bias hides a key.
+Index count_wrong_biases(const std::optional<SharedMatrix>& bias) {
+  if (!bias) return 0;
+  const auto is_wrong = [](float value) { return std::isnan(value) || value == HUGE_VALF; };
+  return std::count_if(bias->get().data(), bias->get().data() + bias->get().size(), is_wrong);
+}
 
 Index count_non_finite(const Source& source) {
   if (const auto* direct = std::get_if<DirectSource>(&source)) {
@@ -238,6 +249,12 @@ const Matrix* Trace::find(MatrixId id) const {
       return head_of(v, id.head);
     case MatrixKind::kScores:
       return head_of(heads, id.head, &HeadTrace::scores);
+    case MatrixKind::kAlibi:
+      return id.head >= 0 && static_cast<std::size_t>(id.head) < alibi.size()
+                 ? &alibi[static_cast<std::size_t>(id.head)]
+                 : nullptr;
+    case MatrixKind::kBias:
+      return pointer_to(problem.options.bias);
     case MatrixKind::kScaled:
       return head_of(heads, id.head, &HeadTrace::scaled);
     case MatrixKind::kAttn:
@@ -297,8 +314,8 @@ TraceWarnings find_warnings(const Trace& trace) {
     const std::vector<RowStats>& rows = trace.heads[0].rows;
     warnings.dead_rows = std::count_if(rows.begin(), rows.end(), [](const RowStats& row) { return row.visible == 0; });
   }
-  warnings.nan_inputs =
-      count_non_finite(trace.problem.source) + count_non_finite(trace.problem.wo) + count_non_finite(trace.problem.bo);
+  warnings.nan_inputs = count_non_finite(trace.problem.source) + count_non_finite(trace.problem.wo) +
+                        count_non_finite(trace.problem.bo) + count_wrong_biases(trace.problem.options.bias);
   if (trace.out) {
     warnings.nan_outputs = trace.out->array().isNaN().count();
   } else {

@@ -28,6 +28,7 @@ struct Trace {
   Shapes shapes;
   std::vector<SharedMatrix> q, k, v;  // H × [Nq, d_k], H_kv × [Nk, d_k], H_kv × [Nk, d_v]; not rotated
   Matrix keep;                        // [Nq, Nk], 1 = visible (float for the heat maps)
+  std::vector<Matrix> alibi;          // H × [Nq, Nk], what ALiBi adds to the scores; empty where it is off
   std::vector<HeadTrace> heads;       // H
   Matrix concat;                      // [Nq, H·d_v]
   std::optional<Matrix> out;          // [Nq, d_out] from the float64 concat, where there is a W^O
@@ -54,7 +55,7 @@ double estimated_flops(const Shapes& shapes);
 // What deserves a warning beside the numbers.
 struct TraceWarnings {
   Index dead_rows = 0;    // query rows with no visible key (the mask is the same for every head)
-  Index nan_inputs = 0;   // NaN or Inf cells in the matrices that a person edits
+  Index nan_inputs = 0;   // NaN or Inf cells in the matrices that a person edits; −Inf in a bias hides a key
   Index nan_outputs = 0;  // NaN cells in out, or in heads_out where there is no W^O
 };
 TraceWarnings find_warnings(const Trace& trace);

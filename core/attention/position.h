@@ -5,6 +5,9 @@
 
 namespace qkv {
 
+// Radians that pair `pair` of a row of size `d` turns per position: base^(−2·pair/d).
+double rope_frequency(const Rope& rope, Index pair, Index d);
+
 // Turns each row of `rows` [n, d], d even, as the token at position `first` + row. An angle is off by less than
 // 4e-16 of itself, so at position 2^17 by less than 5e-11. Position 0 is left as it is: not even a NaN spreads.
 void rotate_rows(MatrixD& rows, const Rope& rope, Index first);
@@ -15,5 +18,8 @@ MatrixD positioned(const Matrix& rows, const std::optional<Rope>& rope, Index fi
 // The ALiBi slope of head `head` of `heads`: 2^(−8(h+1)/H) for H a power of two; else the slopes of the next lower
 // power of two, then every second slope of twice that (Press et al. 2022, the authors' get_slopes).
 double alibi_slope(int head, int heads);
+
+// What ALiBi adds to the scores of a head: −slope·|i − j|, [Nq, Nk], −0 nowhere. `shift` is query_shift().
+Matrix alibi_term(int head, int heads, Index nq, Index nk, Index shift);
 
 }  // namespace qkv
