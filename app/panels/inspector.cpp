@@ -6,6 +6,7 @@
 
 #include "app/panels/inspector_words.h"
 #include "core/attention/explain.h"
+#include "core/attention/position.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -267,6 +268,30 @@ void write_scale(Writer& w, const Explanation& e, const StageInput& in) {
   w.row("", "scaled", w.number(e.value), w.ui().colors().text, true);
 }
 
+// What ALiBi and the bias add to the score of this cell in the shown head.
+void write_added(Writer& w, const Explanation& e, const StageInput& in) {
+  const Trace& trace = in.computed.trace;
+  const AttentionOptions& options = trace.problem.options;
+  const int head =
+      e.id.kind == MatrixKind::kAlibi ? e.id.head : std::clamp(in.session.view.head, 0, trace.shapes.heads - 1);
+  w.section("ADDED TO THE SCORE");
+  double sum = 0;
+  if (options.alibi) {
+    const Index distance = std::abs(e.row + query_shift(options, trace.shapes.nq, trace.shapes.nk) - e.col);
+    const double slope = alibi_slope(head, trace.shapes.heads);
+    const double alibi = 0 - slope * static_cast<double>(distance);
+    w.row("ALiBi", "−" + w.factor(slope) + " × " + std::to_string(distance), w.number(alibi), w.ui().colors().text);
+    sum += alibi;
+  }
+  if (options.bias) {
+    const auto bias = static_cast<double>(options.bias->get()(e.row, e.col));
+    w.row("bias", "B", w.number(bias), w.ui().colors().text);
+    sum += bias;
+  }
+  w.rule();
+  w.row("", options.alibi && options.bias ? "together" : "", w.number(sum), w.ui().colors().text, true);
+}
+
 void write_precision(Writer& w, const Explanation& e) {
   if (!std::isfinite(e.value)) return;
   w.section("FULL PRECISION");
@@ -285,6 +310,10 @@ void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
       break;
     case MatrixKind::kScaled:
       write_scale(w, e, in);
+      break;
+    case MatrixKind::kAlibi:
+    case MatrixKind::kBias:
+      write_added(w, e, in);
       break;
     case MatrixKind::kAttn:
       write_softmax(w, e);
