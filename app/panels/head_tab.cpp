@@ -126,7 +126,7 @@ void draw_bar(Ui& ui, ImVec2 at, float width, const std::string& colormap, const
 namespace {
 
 struct FixedRoom {
-  float left_labels, out_gap, width;
+  float left_labels, scale_gap, out_gap, width;
   int products;
 };
 
@@ -135,22 +135,26 @@ FixedRoom fixed_room(const HeadLayoutInput& in) {
   const float left_labels = in.query_labels + 8, v_labels = in.key_labels + 8;
   const float out_gap = std::max(kGap, v_labels + 20);
   const int products = products_of(in);
-  return {left_labels, out_gap, 2 * kMargin + left_labels + kGap * static_cast<float>(products) + out_gap, products};
+  const float scale_gap = std::max(kGap, in.scale_gap);
+  const float gaps = kGap * static_cast<float>(products - 1) + scale_gap + out_gap;
+  return {left_labels, scale_gap, out_gap, 2 * kMargin + left_labels + gaps, products};
 }
 
 }  // namespace
 
 float readable_width(const HeadLayoutInput& in) {
-  constexpr float kLeastCell = 27, kReadableCell = 38, kMostCells = 700;
+  // Cells of 28 pixels hold a number of few digits: enough to edit a bias where full ones would take too much room.
+  constexpr float kLeastCell = 27, kReadableCell = 38, kMostCells = 700, kTightCell = 28, kMostTight = 1000;
   const FixedRoom fixed = fixed_room(in);
   const auto columns = static_cast<float>(in.shapes.d_k + in.shapes.d_v + in.shapes.nk * fixed.products);
-  const bool fits = in.max.x - in.min.x >= fixed.width + columns * kLeastCell;
-  return !fits && columns * kReadableCell <= kMostCells ? fixed.width + columns * kReadableCell : 0;
+  if (in.max.x - in.min.x >= fixed.width + columns * kLeastCell) return 0;
+  if (columns * kReadableCell <= kMostCells) return fixed.width + columns * kReadableCell;
+  return in.bias && columns * kTightCell <= kMostTight ? fixed.width + columns * kTightCell : 0;
 }
 
 HeadLayout layout_head(const HeadLayoutInput& in) {
   const Shapes& s = in.shapes;
-  const auto [left_labels, out_gap, fixed_w, products] = fixed_room(in);
+  const auto [left_labels, scale_gap, out_gap, fixed_w, products] = fixed_room(in);
   const float fixed_h = 2 * kTitleRoom + in.key_label_height + kGap - 8 + kBarRoom + kMargin;
   const float stage_w = in.max.x - in.min.x, stage_h = in.max.y - in.min.y;
   const Extents e = fit_extents(in, stage_w - fixed_w, stage_h - fixed_h);
@@ -173,7 +177,7 @@ HeadLayout layout_head(const HeadLayoutInput& in) {
   layout.k.transposed = true;
   layout.scores = place_at({MatrixKind::kScores, in.head}, Axis::kQueries, Axis::kKeys, {x, y_mid},
                            {e.keys_w, e.queries_h}, "S", shape_words(s.nq, s.nk));
-  x += e.keys_w + kGap;
+  x += e.keys_w + scale_gap;
   if (in.alibi) {
     layout.alibi = place_at({MatrixKind::kAlibi, in.head}, Axis::kQueries, Axis::kKeys, {x, y_mid},
                             {e.keys_w, e.queries_h}, "ALiBi", "");
@@ -305,6 +309,8 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
                         row_label_room(ui, queries),
                         row_label_room(ui, keys),
                         22};
+  for (const StepLine& line : scaling_lines(in, false))
+    input.scale_gap = std::max(input.scale_gap, std::ceil(text_width(ui, FontRole::kSmall11, line.text) / 4) * 4 + 8);
   // A small session keeps readable cells in a narrow window: the stage scrolls sideways then.
   const float readable = readable_width(input);
   const bool scrolls = readable > max.x - min.x;

@@ -14,6 +14,7 @@ struct HeadLayoutInput {
   bool alibi = false, bias = false;        // what they add is shown before the scaled scores
   float query_labels = 0, key_labels = 0;  // widths of row labels
   float key_label_height = 22;             // above columns of keys
+  float scale_gap = 0;                     // between S and what follows, where its words need more than the usual
 };
 struct HeadLayout {
   MatrixPlace q, k, v, scores, alibi, bias, scaled, keep, attn, out;

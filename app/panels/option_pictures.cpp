@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/attention/formula.h"
+#include "core/attention/position.h"
 #include "core/base/number_text.h"
 #include "core/figure/range.h"
 
@@ -190,16 +192,18 @@ void draw_scale_picture(Ui& ui, const StageInput& in, const OptionPictures& p) {
                "largest " + format_fixed(largest(p.now), 3), "at T = 1: " + format_fixed(largest(p.before), 3)});
 }
 
-void draw_mask_picture(Ui& ui, const OptionPictures& p) {
+void draw_mask_picture(Ui& ui, const StageInput& in, const OptionPictures& p) {
   if (!has_mask(p.options)) return;
   Frame frame(ui, "picture/mask", map_width(p.mask.values));
   // As on the stage: visible cells are quiet, hidden ones hatched.
   submit_map(ui, frame, p.mask, 0, "grey", {0, ui.theme == ThemeName::kDark ? 5.0f : 1.06f, false}, true);
-  const double hidden = 1 - static_cast<double>(p.mask.values.mean());
-  const auto dead = (p.mask.values.rowwise().maxCoeff().array() == 0).count();
-  std::vector<std::string> lines = {"queries ↓  keys →", percent(hidden) + " hidden"};
-  if (dead > 0)
-    lines.push_back(p.mask.values.rows() == p.shapes.nq ? std::to_string(dead) + " see no key" : "some see no key");
+  const Shapes& s = in.computed.trace.shapes;
+  const Index hidden = in.computed.digest.hidden, cells = s.nq * s.nk;
+  const std::string share = cells < 10000 ? std::to_string(hidden) + " of " + std::to_string(cells)
+                                          : percent(static_cast<double>(hidden) / static_cast<double>(cells));
+  std::vector<std::string> lines = {"queries ↓  keys →", share + " hidden"};
+  const Index dead = in.computed.digest.warnings.dead_rows;
+  if (dead > 0) lines.push_back(std::to_string(dead) + (dead == 1 ? " dead row" : " dead rows"));
   frame.words(lines);
 }
 
@@ -207,9 +211,9 @@ void draw_rope_picture(Ui& ui, const StageInput& in, const OptionPictures& p) {
   if (!p.options.rope) return;
   Frame frame(ui, "picture/rope", std::max(32.0f, map_width(p.rope.values)));
   submit_map(ui, frame, p.rope, 1, in.session.view.signed_map, {-1, 1, false}, false);
-  const double slowest = static_cast<double>(p.shapes.d_k / 2 - 1);
-  const double angle = std::pow(static_cast<double>(p.options.rope->base), -2 * slowest / double(p.shapes.d_k));
-  frame.words({"positions ↓  pairs →", "cosine of the angle", "a step: 1 … " + format_value(angle, 3) + " rad"});
+  const auto slowest = static_cast<float>(rope_frequency(*p.options.rope, p.shapes.d_k / 2 - 1, p.shapes.d_k));
+  const std::string turn = p.shapes.d_k > 2 ? "a step: 1 … " + factor_text(slowest) + " rad" : "a step: 1 rad";
+  frame.words({"positions ↓  pairs →", "cosine of the angle", turn});
 }
 
 void draw_added_picture(Ui& ui, const StageInput& in, const OptionPictures& p) {
@@ -243,13 +247,15 @@ void draw_softcap_picture(Ui& ui, const OptionPictures& p) {
   list->AddLine(point(0, -reach), point(0, reach), line);
   list->AddLine(point(-reach, -reach), point(reach, reach), to_u32(with_alpha(ui.colors().faint, 0.6)), 1);
   ImVec2 curve[49];
-  const double low = p.span ? p.span->low : -reach, high = p.span ? p.span->high : reach;
   for (int i = 0; i < 49; ++i) {
-    const double s = low + (high - low) * i / 48;
+    const double s = reach * (i - 24) / 24;
     curve[i] = point(s, capped(s));
   }
   list->AddPolyline(curve, 49, to_u32(ui.colors().accent), 0, 2);
   list->PopClipRect();
+  if (p.span)  // where the scores that are there begin and end
+    for (const double s : {p.span->low, p.span->high})
+      list->AddCircleFilled(point(s, capped(s)), 3, to_u32(ui.colors().accent), 16);
   frame.outline();
   std::vector<std::string> lines = {"s → c·tanh(s/c)"};
   if (p.span) {
@@ -270,7 +276,7 @@ void draw_sink_picture(Ui& ui, const OptionPictures& p) {
     frame.list()->AddRectFilled({x, frame.min.y}, {right, edge}, to_u32(with_alpha(ui.colors().faint, 0.5)));
     frame.list()->AddRectFilled({x, edge}, {right, frame.max.y}, to_u32(with_alpha(ui.colors().accent, 0.75)));
   }
-  std::vector<std::string> lines = {"of each query's row", "the sink takes"};
+  std::vector<std::string> lines = {"of each row", "the sink takes"};
   if (p.least_sink <= p.most_sink)
     lines.push_back(percent(p.least_sink) == percent(p.most_sink)
                         ? percent(p.most_sink)

@@ -33,7 +33,7 @@ void refresh_pictures(OptionPictures& pictures, const StageInput& in, const Shap
 
 // Each draws at the cursor over the width of the panel and moves on. What is off has no picture.
 void draw_scale_picture(Ui& ui, const StageInput& in, const OptionPictures& pictures);
-void draw_mask_picture(Ui& ui, const OptionPictures& pictures);
+void draw_mask_picture(Ui& ui, const StageInput& in, const OptionPictures& pictures);
 void draw_rope_picture(Ui& ui, const StageInput& in, const OptionPictures& pictures);
 void draw_added_picture(Ui& ui, const StageInput& in, const OptionPictures& pictures);
 void draw_softcap_picture(Ui& ui, const OptionPictures& pictures);

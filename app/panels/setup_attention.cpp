@@ -132,7 +132,7 @@ void draw_masks(Rows& rows) {
     }
     gap(kSetupRowGap);
   }
-  draw_mask_picture(rows.ui, rows.pictures);
+  draw_mask_picture(rows.ui, rows.in, rows.pictures);
 }
 
 void draw_rope(Rows& rows) {
