@@ -268,28 +268,26 @@ void write_scale(Writer& w, const Explanation& e, const StageInput& in) {
   w.row("", "scaled", w.number(e.value), w.ui().colors().text, true);
 }
 
-// What ALiBi and the bias add to the score of this cell in the shown head.
+// What ALiBi and the bias make of the score of this cell in the shown head.
 void write_added(Writer& w, const Explanation& e, const StageInput& in) {
   const Trace& trace = in.computed.trace;
   const AttentionOptions& options = trace.problem.options;
-  const int head =
-      e.id.kind == MatrixKind::kAlibi ? e.id.head : std::clamp(in.session.view.head, 0, trace.shapes.heads - 1);
-  w.section("ADDED TO THE SCORE");
-  double sum = 0;
+  const int shown = std::clamp(in.session.view.head, 0, trace.shapes.heads - 1);
+  const int head = e.id.kind == MatrixKind::kAlibi ? e.id.head : shown;
+  const auto scaled = explain(trace, {MatrixKind::kScaled, head}, e.row, e.col);
+  if (!scaled) return;
+  w.section(trace.shapes.heads > 1 ? "ADDED TO THE SCORE OF HEAD " + std::to_string(head + 1) : "ADDED TO THE SCORE");
+  w.row("score", options.softcap ? "scaled and capped" : "scaled", w.number(scaled->after_softcap),
+        w.ui().colors().text);
   if (options.alibi) {
     const Index distance = std::abs(e.row + query_shift(options, trace.shapes.nq, trace.shapes.nk) - e.col);
     const double slope = alibi_slope(head, trace.shapes.heads);
-    const double alibi = 0 - slope * static_cast<double>(distance);
-    w.row("ALiBi", "−" + w.factor(slope) + " × " + std::to_string(distance), w.number(alibi), w.ui().colors().text);
-    sum += alibi;
+    w.row("ALiBi", "−" + w.factor(slope) + " × " + std::to_string(distance), w.number(scaled->alibi),
+          w.ui().colors().text);
   }
-  if (options.bias) {
-    const auto bias = static_cast<double>(options.bias->get()(e.row, e.col));
-    w.row("bias", "B", w.number(bias), w.ui().colors().text);
-    sum += bias;
-  }
+  if (options.bias) w.row("bias", "B", w.number(scaled->bias_value), w.ui().colors().text);
   w.rule();
-  w.row("", options.alibi && options.bias ? "together" : "", w.number(sum), w.ui().colors().text, true);
+  w.row("", "what softmax sees", w.number(scaled->value), w.ui().colors().text, true);
 }
 
 void write_precision(Writer& w, const Explanation& e) {

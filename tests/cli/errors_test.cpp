@@ -148,7 +148,7 @@ TEST_CASE("wrong usage: exit code 2, one line that says what there is") {
       {{"render", "worked_example", "-o", folder / "o.PDF"}, "PNG only in this version"},
       {{"render", "worked_example", "-o", png, "--layout", png}, "--layout"},
       {{"render", "worked_example", "-o", png, "--view", "all"}, "matrix, head, heads, concat"},
-      {{"render", "worked_example", "-o", png, "--matrix", "weights"}, "scores, scaled, keep, attn"},
+      {{"render", "worked_example", "-o", png, "--matrix", "weights"}, "scores, alibi, bias, scaled, keep, attn"},
       {{"render", "worked_example", "-o", png, "--matrix", "out"}, "this file has no out"},
       {{"render", "worked_example", "-o", png, "--matrix", "attn", "--view", "heads"}, "--matrix"},
       {{"render", two_heads, "-o", png, "--head", "-1"}, "from 0 to 1"},
