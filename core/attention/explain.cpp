@@ -61,21 +61,25 @@ std::vector<Term> score_terms(const Trace& trace, int head, Index row, Index key
 class PositionedKeys {
  public:
   PositionedKeys(const Trace& trace, int kv_head)
-      : trace_(trace),
-        k_(*trace.k[static_cast<std::size_t>(kv_head)]),
+      : k_(*trace.k[static_cast<std::size_t>(kv_head)]),
         rows_(k_.rows(), k_.cols()),
-        is_ready_(static_cast<std::size_t>(k_.rows()), false) {}
+        is_ready_(static_cast<std::size_t>(k_.rows()), false) {
+    if (trace.problem.options.rope) rotation_.emplace(*trace.problem.options.rope, k_.cols());
+  }
 
   auto row(Index key) {
     const auto at = static_cast<std::size_t>(key);
-    if (!is_ready_[at]) rows_.row(key) = positioned_row(trace_, k_, key);
-    is_ready_[at] = true;
+    if (!is_ready_[at]) {
+      rows_.row(key) = k_.row(key).cast<double>();
+      if (rotation_) rotation_->turn({rows_.row(key).data(), static_cast<std::size_t>(k_.cols())}, key);
+      is_ready_[at] = true;
+    }
     return rows_.row(key);
   }
 
  private:
-  const Trace& trace_;
   const Matrix& k_;
+  std::optional<RowRotation> rotation_;
   MatrixD rows_;
   std::vector<bool> is_ready_;
 };

@@ -10,20 +10,28 @@ double rope_frequency(const Rope& rope, Index pair, Index d) {
   return std::pow(static_cast<double>(rope.base), -2.0 * static_cast<double>(pair) / static_cast<double>(d));
 }
 
-void rotate_rows(MatrixD& rows, const Rope& rope, Index first) {
-  const Index d = rows.cols(), pairs = d / 2;
-  const bool half = rope.style == RopeStyle::kHalf;
-  for (Index i = 0; i < pairs; ++i) {
-    const Index left = half ? i : 2 * i, right = half ? i + pairs : 2 * i + 1;
-    const double frequency = rope_frequency(rope, i, d);
-    for (Index row = first == 0 ? 1 : 0; row < rows.rows(); ++row) {
-      const double angle = static_cast<double>(first + row) * frequency;
-      const double cosine = std::cos(angle), sine = std::sin(angle);
-      const double x = rows(row, left), y = rows(row, right);
-      rows(row, left) = x * cosine - y * sine;
-      rows(row, right) = y * cosine + x * sine;
-    }
+RowRotation::RowRotation(const Rope& rope, Index d) : is_half_(rope.style == RopeStyle::kHalf) {
+  for (Index pair = 0; pair < d / 2; ++pair) frequencies_.push_back(rope_frequency(rope, pair, d));
+}
+
+void RowRotation::turn(std::span<double> row, Index position) const {
+  if (position == 0) return;
+  const std::size_t pairs = frequencies_.size();
+  for (std::size_t i = 0; i < pairs; ++i) {
+    double& left = row[is_half_ ? i : 2 * i];
+    double& right = row[is_half_ ? i + pairs : 2 * i + 1];
+    const double angle = static_cast<double>(position) * frequencies_[i];
+    const double cosine = std::cos(angle), sine = std::sin(angle);
+    const double x = left, y = right;
+    left = x * cosine - y * sine;
+    right = y * cosine + x * sine;
   }
+}
+
+void rotate_rows(MatrixD& rows, const Rope& rope, Index first) {
+  const RowRotation rotation(rope, rows.cols());
+  const auto size = static_cast<std::size_t>(rows.cols());
+  for (Index row = 0; row < rows.rows(); ++row) rotation.turn({rows.row(row).data(), size}, first + row);
 }
 
 MatrixD positioned(const Matrix& rows, const std::optional<Rope>& rope, Index first) {

@@ -1,6 +1,9 @@
 // What positions do to attention: rotary embedding of Q and K, and the slopes of ALiBi.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "core/attention/options.h"
 
 namespace qkv {
@@ -8,8 +11,19 @@ namespace qkv {
 // Radians that pair `pair` of a row of size `d` turns per position: base^(−2·pair/d).
 double rope_frequency(const Rope& rope, Index pair, Index d);
 
-// Turns each row of `rows` [n, d], d even, as the token at position `first` + row. An angle is off by less than
-// 4e-16 of itself, so at position 2^17 by less than 5e-11. Position 0 is left as it is: not even a NaN spreads.
+// The rotation of rows of one size, whose frequencies it works out once. An angle is off by less than 4e-16 of itself,
+// so at position 2^17 by less than 5e-11. Position 0 leaves a row as it is: not even a NaN spreads.
+class RowRotation {
+ public:
+  RowRotation(const Rope& rope, Index d);
+  void turn(std::span<double> row, Index position) const;  // d numbers in place
+
+ private:
+  std::vector<double> frequencies_;  // d/2, radians per position
+  bool is_half_;
+};
+
+// Turns each row of `rows` [n, d], d even, as the token at position `first` + row.
 void rotate_rows(MatrixD& rows, const Rope& rope, Index first);
 
 // `rows` in float64, turned where there is a rope: what the scores are computed from.
