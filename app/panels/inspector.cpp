@@ -6,6 +6,7 @@
 
 #include "app/panels/inspector_words.h"
 #include "core/attention/explain.h"
+#include "core/attention/formula.h"
 #include "core/attention/position.h"
 #include "core/base/number_text.h"
 
@@ -282,8 +283,8 @@ void write_added(Writer& w, const Explanation& e, const StageInput& in) {
   if (options.alibi) {
     const Index distance = std::abs(e.row + query_shift(options, trace.shapes.nq, trace.shapes.nk) - e.col);
     const double slope = alibi_slope(head, trace.shapes.heads);
-    w.row("ALiBi", "−" + w.factor(slope) + " × " + std::to_string(distance), w.number(scaled->alibi),
-          w.ui().colors().text);
+    w.row("ALiBi", "−" + factor_text(static_cast<float>(slope)) + " × " + std::to_string(distance),
+          w.number(scaled->alibi), w.ui().colors().text);
   }
   if (options.bias) w.row("bias", "B", w.number(scaled->bias_value), w.ui().colors().text);
   w.rule();

@@ -13,6 +13,9 @@ namespace {
 
 constexpr float kHeight = 64, kMostWidth = 96, kLine = 16, kTextGap = 12, kBelow = 12;
 constexpr std::size_t kMostBars = 32;
+constexpr float kWidestBar = 24;
+
+float slot_width(std::size_t bars) { return std::min(kWidestBar, kMostWidth / static_cast<float>(bars)); }
 
 // The largest of each of at most kMostBars runs of values.
 std::vector<double> in_buckets(const std::vector<double>& values) {
@@ -172,7 +175,7 @@ void draw_scale_picture(Ui& ui, const StageInput& in, const OptionPictures& p) {
   double most = 0;
   for (const auto* row : {&p.before, &p.now})
     for (const double weight : *row) most = std::max(most, std::isfinite(weight) ? weight : 0);
-  const float slot = kMostWidth / static_cast<float>(p.now.size());
+  const float slot = slot_width(p.now.size());
   const float gap = slot >= 8 ? 2.0f : slot >= 4 ? 1.0f : 0.0f;
   const auto bar = [&](std::size_t i, double weight, float inset, Color color) {
     if (!(weight > 0) || most <= 0) return;
@@ -234,7 +237,7 @@ void draw_softcap_picture(Ui& ui, const OptionPictures& p) {
   const double cap = static_cast<double>(*p.options.softcap);
   const auto capped = [&](double s) { return cap * std::tanh(s / cap); };
   Frame frame(ui, "picture/softcap", kMostWidth);
-  const double reach = p.span ? std::max({std::abs(p.span->low), std::abs(p.span->high), 1e-6}) : cap;
+  const double reach = p.span ? 1.1 * std::max({std::abs(p.span->low), std::abs(p.span->high), 1e-6}) : cap;
   // Both axes from −reach to reach: the dim diagonal is no cap at all.
   const auto point = [&](double s, double value) {
     const float x = static_cast<float>((s / reach + 1) / 2), y = static_cast<float>((1 - value / reach) / 2);
@@ -268,7 +271,7 @@ void draw_softcap_picture(Ui& ui, const OptionPictures& p) {
 void draw_sink_picture(Ui& ui, const OptionPictures& p) {
   if (p.options.sink.empty() || p.sinks.empty()) return;
   Frame frame(ui, "picture/sink", kMostWidth);
-  const float slot = kMostWidth / static_cast<float>(p.sinks.size()), gap = slot >= 8 ? 2.0f : slot >= 4 ? 1.0f : 0.0f;
+  const float slot = slot_width(p.sinks.size()), gap = slot >= 8 ? 2.0f : slot >= 4 ? 1.0f : 0.0f;
   for (std::size_t i = 0; i < p.sinks.size(); ++i) {
     const double share = std::isfinite(p.sinks[i]) ? std::clamp(p.sinks[i], 0.0, 1.0) : 0;
     const float x = frame.min.x + slot * static_cast<float>(i), right = x + slot - gap;
