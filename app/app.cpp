@@ -181,7 +181,7 @@ void App::Impl::draw_panels(ImVec2 min, ImVec2 max) {
       std::clamp(preferences.right_width, kLeastRight, std::max(kLeastRight, width - kLeastStage - left));
   ImDrawList* list = ImGui::GetWindowDrawList();
   begin_panel(ui, "setup", min, {min.x + left, max.y});
-  draw_setup_panel(ui, input(), stage, setup, queue);
+  draw_setup_panel(ui, input(), stage, setup, pictures, queue);
   end_panel();
   draw_stage({min.x + left, min.y}, {max.x - right, max.y});
   begin_panel(ui, "inspector", {max.x - right, min.y}, max);

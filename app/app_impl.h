@@ -56,6 +56,7 @@ struct App::Impl {
   std::uint64_t version = 1;
   ActionQueue queue;
   SetupState setup;
+  OptionPictures pictures;
   StageState stage;
   HeadsState heads;
   FillForm fill;

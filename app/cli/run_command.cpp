@@ -35,7 +35,7 @@ int run_command(const Arguments& words) {
   RunArguments arguments;
   CLI::App app{
       "Computes FILE and writes every tensor: q k v scores scaled keep attn heads_out concat out,\n"
-      "and x with the weights where Q, K, V are projected. Arrays are float32 with the head first, keep is "
+      "and alibi, bias, x with the weights where there are such. Arrays are float32 with the head first, keep is "
       "uint8.",
       "qkvlab run"};
   add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "core/attention/formula.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -19,8 +20,6 @@ std::string subscript(int number) {
 }
 
 std::string formula(Tab tab, const StageInput& in) {
-  const AttentionOptions& options = in.computed.session.problem.options;
-  const bool own_scale = options.scale.has_value();
   switch (tab) {
     case Tab::kConcat: {
       const int heads = in.computed.trace.shapes.heads;
@@ -30,8 +29,7 @@ std::string formula(Tab tab, const StageInput& in) {
     case Tab::kProjection:
       return "Q = X W^Q,  K = X W^K,  V = X W^V";
     default:
-      if (options.softcap || options.alibi || options.bias || options.rope) return "softmax(scaled) · V";
-      return own_scale ? "softmax(scale · Q Kᵀ) · V" : "softmax(Q Kᵀ / √dₖ) · V";
+      return attention_formula(in.computed.session.problem.options);
   }
 }
 

@@ -102,6 +102,8 @@ std::vector<Highlight> linked_cells(const Trace& trace, const CellRef& cell) {
       break;
     case MatrixKind::kScaled:
       links.block(MatrixKind::kScores, id.head, {row, col, 1, 1});
+      links.block(MatrixKind::kAlibi, id.head, {row, col, 1, 1});
+      links.block(MatrixKind::kBias, 0, {row, col, 1, 1});
       break;
     case MatrixKind::kAttn:
       links.row(MatrixKind::kScaled, id.head, row);
