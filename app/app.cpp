@@ -110,6 +110,7 @@ Preferences& App::preferences() { return impl_->preferences; }
 const WidgetRegistry& App::widgets() const { return impl_->widgets; }
 const Session& App::session() const { return impl_->history.current(); }
 std::shared_ptr<const Trace> App::trace() const { return {impl_->computed, &impl_->computed->trace}; }
+std::shared_ptr<const LensResult> App::lens() const { return impl_->lens; }
 Color App::clear_color() const { return palette(impl_->preferences.theme).stage; }
 
 CommandContext App::Impl::context() const {

@@ -24,13 +24,6 @@ std::optional<Error> check_size(const Shapes& s) {
                      " scores are more than 8,388,608. Use fewer tokens or heads");
 }
 
-// Two digits of numbers like 0.004 would tell nothing: 4 in units of 10⁻³ does.
-int power_of(const FiniteExtent& extent) {
-  const auto largest = static_cast<double>(std::max(std::abs(extent.low), std::abs(extent.high)));
-  if (extent.count == 0 || largest == 0 || (largest >= 0.1 && largest < 1e4)) return 0;
-  return static_cast<int>(std::floor(std::log10(largest)));
-}
-
 void add(LensResult& result, MatrixKind kind, Matrix shown) {
   const bool masked = kind == MatrixKind::kAttn;
   const FiniteExtent extent = finite_extent(shown, masked ? &result.request.of->trace.keep : nullptr);
@@ -41,6 +34,12 @@ void add(LensResult& result, MatrixKind kind, Matrix shown) {
 }
 
 }  // namespace
+
+int power_of(const FiniteExtent& extent) {
+  const auto largest = static_cast<double>(std::max(std::abs(extent.low), std::abs(extent.high)));
+  if (extent.count == 0 || largest == 0 || (largest >= 0.1 && largest < 1e4)) return 0;
+  return static_cast<int>(std::floor(std::log10(largest)));
+}
 
 Result<std::shared_ptr<const LensResult>> look_through(const LensRequest& request, const StopFlag* stop) {
   const Trace& trace = request.of->trace;

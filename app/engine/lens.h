@@ -29,6 +29,10 @@ struct LensResult {
   const Matrix* find(MatrixId id) const { return shown.find(id); }
 };
 
+// The power of ten that numbers of this size are best written in units of: 0 from 0.1 to 10⁴. Two digits of 0.004 would
+// tell nothing; 4 in units of 10⁻³ does.
+int power_of(const FiniteExtent& extent);
+
 // Errors: as gradient() and precision(); kUnsupported where there is too much to keep in float64.
 Result<std::shared_ptr<const LensResult>> look_through(const LensRequest& request, const StopFlag* stop);
 

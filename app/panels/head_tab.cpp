@@ -196,7 +196,12 @@ void draw_color_bars(Ui& ui, const StageInput& in, const StageState& state, ImVe
           m != nullptr && focus->row < m->rows() && focus->col < m->cols())
         mark = (*m)(focus->row, focus->col);
     draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {at.x, at.y - 22}, ui.colors().dim, name);
-    draw_bar(ui, at, 144, shown_colormap(in, id), shown_range(in, id), mark, in.session.view.decimals);
+    ColorRange range = shown_range(in, id);
+    const float factor = lens_bar_factor(in, id);
+    range.low *= factor;
+    range.high *= factor;
+    if (mark) *mark *= factor;
+    draw_bar(ui, at, 144, shown_colormap(in, id), range, mark, in.session.view.decimals);
     at.x += 144 + 32;
   }
 }

@@ -31,6 +31,9 @@ std::string power_text(int power) {
   return text;
 }
 
+// The unit of a colour bar, of all matrices that share it.
+int bar_power(const StageInput& in, MatrixId id) { return has_lens(in, id) ? power_of(shown_extent(in, id)) : 0; }
+
 int power_of(const StageInput& in, MatrixId id) { return has_lens(in, id) ? *in.lens->powers.find(id) : 0; }
 
 // The matrix in a derivative or a difference.
@@ -117,7 +120,12 @@ std::string lens_subtitle(const StageInput& in, MatrixId id, const std::string& 
 
 std::string lens_bar_name(const StageInput& in, MatrixId id, const std::string& name) {
   if (!has_lens(in, id)) return name;
-  return (in.lens->precision ? "Δ of " : "∂L by ") + name;
+  const int power = bar_power(in, id);
+  return (in.lens->precision ? "Δ of " : "∂L by ") + name + (power == 0 ? "" : " · " + power_text(power));
+}
+
+float lens_bar_factor(const StageInput& in, MatrixId id) {
+  return static_cast<float>(std::pow(10.0, -bar_power(in, id)));
 }
 
 float lens_factor(const StageInput& in, MatrixId id) { return static_cast<float>(std::pow(10.0, -power_of(in, id))); }
@@ -138,7 +146,7 @@ std::vector<LensWord> lens_words(const StageInput& in, const CellRef& cell) {
 }
 
 float draw_lens_choice(Ui& ui, const StageInput& in, float right, float top, ActionQueue& queue) {
-  constexpr float kSegments = 208, kFormat = 100, kGap = 8;
+  constexpr float kSegments = 234, kFormat = 100, kGap = 8;
   static constexpr Choice kLenses[] = {{"Values"}, {"Gradient"}, {"Precision"}};
   static constexpr Choice kFormats[] = {{"float32"}, {"bfloat16"}, {"float16"}};
   static constexpr Lens kFormatLenses[] = {Lens::kFloat32, Lens::kBfloat16, Lens::kFloat16};
@@ -155,6 +163,10 @@ float draw_lens_choice(Ui& ui, const StageInput& in, float right, float top, Act
   if (const auto picked = segmented(ui, "lens", kLenses, current)) {
     choose(*picked == 0 ? Lens::kValues : *picked == 1 ? Lens::kGradient : Lens::kBfloat16);
   }
+  // On the stage the control's own ground is not seen.
+  ImGui::GetWindowDrawList()->AddRect(ImGui::GetWindowPos(),
+                                      {ImGui::GetWindowPos().x + kSegments, ImGui::GetWindowPos().y + 30},
+                                      to_u32(ui.colors().line), 8, 0, 1);
   ImGui::EndChild();
   float left = right - kSegments;
   if (format) {

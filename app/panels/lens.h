@@ -20,8 +20,10 @@ void follow_target(const Trace& trace, StageState& state);
 std::string lens_title(const StageInput& in, MatrixId id, bool transposed, const std::string& title);
 // What deserves a word beside it: "0.5 ulp · 3 ∞"; `subtitle` where there is no lens.
 std::string lens_subtitle(const StageInput& in, MatrixId id, const std::string& subtitle);
-// "∂L by Q, K, V, O", "Δ of scores" for the colour bar of several; `name` where there is no lens.
+// "∂L by Q, K, V, O", "Δ of scores · 10⁻³" for the colour bar of several; `name` where there is no lens.
 std::string lens_bar_name(const StageInput& in, MatrixId id, const std::string& name);
+// What the ends of that bar are multiplied by before they are written.
+float lens_bar_factor(const StageInput& in, MatrixId id);
 // What the number in a cell is multiplied by before it is written.
 float lens_factor(const StageInput& in, MatrixId id);
 
@@ -36,7 +38,7 @@ std::vector<LensWord> lens_words(const StageInput& in, const CellRef& cell);
 
 // Values | Gradient | Precision, and the format at its left; ends at `right`, `height` 30. Returns its left end.
 float draw_lens_choice(Ui& ui, const StageInput& in, float right, float top, ActionQueue& queue);
-inline constexpr float kLensRoom = 320;  // that it takes at most
+inline constexpr float kLensRoom = 346;  // that it takes at most
 
 // Editing acts on values: where a lens is on, back to them.
 void leave_lens(const StageInput& in, ActionQueue& queue);
