@@ -1,12 +1,10 @@
 #include "app/engine/engine.h"
 
-#include <chrono>
-#include <condition_variable>
+#include <atomic>
 #include <mutex>
-#include <thread>
 #include <utility>
-#include <variant>
 
+#include "app/engine/newest_worker.h"
 #include "core/attention/update.h"
 
 namespace qkv {
@@ -18,10 +16,6 @@ constexpr double kInlineSeconds = 6e-3;
 constexpr double kFloat64Rate = 4e9, kFloat32Rate = 6e10, kDigestRate = 4e8;
 // Largest matrices of scores and weights that are kept twice, to be edited in turns.
 constexpr double kMostSpareBytes = 2e9;
-// A running pass older than this gives way to a newer request; a younger one is let finish, so that a drag keeps
-// showing results.
-constexpr auto kPatience = std::chrono::milliseconds(400);
-
 using Outcome = Result<std::shared_ptr<const Computed>>;
 
 // What nobody else holds, to be written again.
@@ -55,70 +49,33 @@ double estimated_seconds(const Problem& problem, const Shapes& shapes, const std
 }  // namespace
 
 struct Engine::Impl {
-  std::function<void()> wake;
-  mutable std::mutex mutex;
-  std::condition_variable changed;
-  std::optional<Session> waiting;
-  std::optional<Outcome> finished;
-  bool running = false, quit = false;
-  std::chrono::steady_clock::time_point started;
-  StopFlag stop = false;
   ThreadPool pool;
+  std::mutex mutex;                       // of `spare`
   std::shared_ptr<const Computed> spare;  // the last result that was taken back
-  std::thread worker;
+  NewestWorker<Session, std::shared_ptr<const Computed>> worker;  // last: it stops before the rest goes
 
-  void work() {
-    std::unique_lock lock(mutex);
-    while (true) {
-      changed.wait(lock, [&] { return quit || waiting; });
-      if (quit) return;
-      const Session session = std::move(*waiting);
-      waiting.reset();
-      running = true;
-      stop = false;
-      started = std::chrono::steady_clock::now();
-      std::shared_ptr<const Computed> mine = std::move(spare);
-      lock.unlock();
-      Outcome outcome = compute(session, sole_owner(std::move(mine)), pool, &stop);
-      lock.lock();
-      running = false;
-      if (outcome.ok() || outcome.error().code != ErrorCode::kCancelled) finished = std::move(outcome);
-      changed.notify_all();
-      if (wake) {
-        lock.unlock();
-        wake();
-        lock.lock();
-      }
-    }
+  explicit Impl(std::function<void()> wake)
+      : worker([this](const Session& session,
+                      const StopFlag* stop) { return compute(session, sole_owner(take_spare()), pool, stop); },
+               std::move(wake)) {}
+
+  std::shared_ptr<const Computed> take_spare() {
+    const std::scoped_lock lock(mutex);
+    return std::move(spare);
   }
 };
 
-Engine::Engine(std::function<void()> wake) : impl_(std::make_unique<Impl>()) { impl_->wake = std::move(wake); }
-
-Engine::~Engine() {
-  {
-    const std::scoped_lock lock(impl_->mutex);
-    impl_->quit = true;
-    impl_->stop = true;
-  }
-  impl_->changed.notify_all();
-  if (impl_->worker.joinable()) impl_->worker.join();
-}
+Engine::Engine(std::function<void()> wake) : impl_(std::make_unique<Impl>(std::move(wake))) {}
+Engine::~Engine() = default;
 
 void Engine::request(const Session& session) {
   const Result<Shapes> shapes = check_session(session);
-  std::unique_lock lock(impl_->mutex);
-  const bool small = !shapes || estimated_seconds(session.problem, shapes.value(), impl_->spare) <= kInlineSeconds;
-  if (small && !impl_->running) {
-    impl_->waiting.reset();
-    impl_->finished = compute(session, sole_owner(std::move(impl_->spare)), impl_->pool, nullptr);
-    return;
+  bool small = !shapes;
+  if (!small) {
+    const std::scoped_lock lock(impl_->mutex);
+    small = estimated_seconds(session.problem, shapes.value(), impl_->spare) <= kInlineSeconds;
   }
-  impl_->waiting = session;
-  if (impl_->running && (small || std::chrono::steady_clock::now() - impl_->started > kPatience)) impl_->stop = true;
-  if (!impl_->worker.joinable()) impl_->worker = std::thread([impl = impl_.get()] { impl->work(); });
-  lock.unlock();
-  impl_->changed.notify_all();
+  impl_->worker.request(session, small);
 }
 
 void Engine::recycle(std::shared_ptr<const Computed> shown) {
@@ -130,32 +87,9 @@ void Engine::recycle(std::shared_ptr<const Computed> shown) {
   impl_->spare = std::move(shown);
 }
 
-std::shared_ptr<const Computed> Engine::take_result() {
-  const std::scoped_lock lock(impl_->mutex);
-  if (impl_->running && impl_->waiting && std::chrono::steady_clock::now() - impl_->started > kPatience)
-    impl_->stop = true;
-  if (!impl_->finished || !impl_->finished->ok()) return nullptr;
-  auto result = std::move(*impl_->finished).value();
-  impl_->finished.reset();
-  return result;
-}
-
-std::optional<Error> Engine::take_error() {
-  const std::scoped_lock lock(impl_->mutex);
-  if (!impl_->finished || impl_->finished->ok()) return std::nullopt;
-  Error error = impl_->finished->error();
-  impl_->finished.reset();
-  return error;
-}
-
-bool Engine::busy() const {
-  const std::scoped_lock lock(impl_->mutex);
-  return impl_->running || impl_->waiting;
-}
-
-void Engine::wait() {
-  std::unique_lock lock(impl_->mutex);
-  impl_->changed.wait(lock, [&] { return !impl_->running && !impl_->waiting; });
-}
+std::shared_ptr<const Computed> Engine::take_result() { return impl_->worker.take_result().value_or(nullptr); }
+std::optional<Error> Engine::take_error() { return impl_->worker.take_error(); }
+bool Engine::busy() const { return impl_->worker.busy(); }
+void Engine::wait() { impl_->worker.wait(); }
 
 }  // namespace qkv

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/panels/fit.h"
+#include "app/panels/lens.h"
 #include "core/attention/formula.h"
 #include "core/base/number_text.h"
 
@@ -234,14 +235,19 @@ void draw_color_bars(Ui& ui, const StageInput& in, const StageState& state, ImVe
     const auto* named =
         std::find_if(std::begin(kNames), std::end(kNames), [&](const Named& n) { return n.group == group; });
     const MatrixId id{named->kind, 0};
-    const char* name = named->text;
+    const std::string name = lens_bar_name(in, id, named->text);
     std::optional<float> mark;
     if (focus && scale_group(focus->id.kind) == group)
-      if (const Matrix* m = shown_matrix(in, focus->id);
+      if (const Matrix* m = displayed_matrix(in, focus->id);
           m != nullptr && focus->row < m->rows() && focus->col < m->cols())
         mark = (*m)(focus->row, focus->col);
     draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {at.x, at.y - 22}, ui.colors().dim, name);
-    draw_bar(ui, at, 144, shown_colormap(in, id), shown_range(in, id), mark, in.session.view.decimals);
+    ColorRange range = shown_range(in, id);
+    const float factor = lens_bar_factor(in, id);
+    range.low *= factor;
+    range.high *= factor;
+    if (mark) *mark *= factor;
+    draw_bar(ui, at, 144, shown_colormap(in, id), range, mark, in.session.view.decimals);
     at.x += 144 + 32;
   }
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "app/panels/inspector_words.h"
+#include "app/panels/lens.h"
 #include "core/attention/explain.h"
 #include "core/attention/formula.h"
 #include "core/attention/position.h"
@@ -301,6 +302,13 @@ void write_precision(Writer& w, const Explanation& e) {
   w.pair("float32", stored);
 }
 
+void write_lens(Writer& w, const StageInput& in, const CellRef& cell) {
+  const std::vector<LensWord> words = lens_words(in, cell);
+  if (words.empty()) return;
+  w.section(in.lens->precision ? "PRECISION" : "GRADIENT");
+  for (const LensWord& word : words) w.pair(word.name, word.value);
+}
+
 void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
   const std::string name = cell_name(e.id, e.row, e.col, in.computed.session);
   switch (e.id.kind) {
@@ -397,6 +405,7 @@ void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, Heads
     w.caps(cell_heading(e->id, e->row, e->col, in.computed.session));
     w.big(big_value(*e, w.decimals()));
     w.paragraph(cell_sentence(*e, in.computed.session));
+    write_lens(w, in, *cell);
     write_parts(w, in, *e);
     write_precision(w, *e);
   }
