@@ -10,9 +10,9 @@
 
 #include <algorithm>
 
+#include "core/attention/kernels/block_summary-inl.h"
 #include "core/attention/kernels/head_rows.h"
 #include "core/attention/kernels/softmax_tile-inl.h"
-#include "core/attention/kernels/summary-inl.h"
 #include "core/attention/kernels/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -52,17 +52,16 @@ struct RowBlock {
   bool whole_rows;  // `cells` holds all keys, not one key block
   Index stride;     // of `cells`
   Index sums_stride;
+  bool again = false;  // with bases: what does not depend on them is done
   KeyRange groups[kMaxBlockRows / kGroupRows] = {};
   OnlineRow online[kMaxBlockRows] = {};
 
   Index nk() const { return input.kv->keys(); }
   Index key_blocks() const { return (nk() + kKeyBlock - 1) / kKeyBlock; }
+  Index summaries() const { return (nk() + output.blocks.width - 1) / output.blocks.width; }
+  std::int32_t* summary_exponents(Index row) const { return scratch.summary_exponents.data() + row * summaries(); }
   float* cells(Index row, Index key) const {
     return scratch.cells.data() + row * stride + (whole_rows ? key : key % kKeyBlock);
-  }
-  std::int32_t* block_exponents(Index row) const {
-    const Index blocks = (nk() + output.blocks.width - 1) / output.blocks.width;
-    return scratch.block_exponents.data() + row * blocks;
   }
   float* sums(Index row) const { return scratch.sums.data() + row * sums_stride; }
 };
@@ -133,13 +132,16 @@ HWY_INLINE void softmax_row(RowBlock& block, const KeyBlock& keys, Index row) {
   if (block.output.scores) write_scores(block, keys, row, seen);
   const TileRow tile = {cells, seen.first - keys.first, seen.last - keys.first, keys.valid, keys.first};
   const RowScaling scaling(block.input.scaling, block.first + row, online.base);
-  const KeyBlockOutput& blocks = block.output.blocks;
-  if (blocks.width > 0) summarize_scores(tile, block.first + row, blocks, kPlain, block.input.scaling.scale);
+  const KeyBlockOutput& summaries = block.output.blocks;
+  const bool summarizes = summaries.width > 0 && !block.again;
+  if (summarizes) summarize_scores(tile, summaries.width, summaries.scores, block.first + row);
   const float max = scale_row<kPlain>(tile, scaling);
-  if (!kPlain && blocks.width > 0) summarize_scaled(tile, block.first + row, blocks, online.base);
+  if (summarizes) summarize_scores(tile, summaries.width, summaries.scaled, block.first + row);
   raise_exponent(online, max, weight_exponent(max));
   online.sum += weigh_row(tile, online.exponent);
-  if (blocks.width > 0) summarize_weights(tile, block.first + row, blocks, online.exponent, block.block_exponents(row));
+  if (summaries.width > 0) {
+    summarize_weights(tile, summaries, block.first + row, online.exponent, block.summary_exponents(row));
+  }
   // The products with V run over all keys that the group sees.
   const Index before = group.first - keys.first, after = group.last - keys.first;
   if (before < tile.first_vector()) std::fill(cells + before, cells + tile.first_vector(), 0.0f);

@@ -13,7 +13,41 @@
 HWY_BEFORE_NAMESPACE();
 namespace qkv::HWY_NAMESPACE {
 
+void fill_row(const FloatBlock& plane, Index row, Index count, float value) {
+  if (plane) std::fill_n(plane.row(row), count, value);
+}
+
+void start_summaries(RowBlock& block) {
+  const KeyBlockOutput& to = block.output.blocks;
+  const Index count = block.summaries();
+  block.scratch.summary_exponents.assign(static_cast<size_t>(block.rows * count), kSmallestExponent);
+  for (Index row = block.first; row < block.first + block.rows; ++row) {
+    fill_row(to.weights_sum, row, count, 0);
+    fill_row(to.weights_max, row, count, 0);
+    if (block.again) continue;
+    for (const BlockSummary& of : {to.scores, to.scaled}) {
+      fill_row(of.sum, row, count, 0);
+      fill_row(of.min, row, count, kInfinity);
+      fill_row(of.max, row, count, -kInfinity);
+    }
+  }
+}
+
+// Weights with the exponent that a block of keys has to the row's own.
+void finish_summaries(const RowBlock& block, Index row) {
+  const KeyBlockOutput& to = block.output.blocks;
+  const std::int32_t* const exponents = block.summary_exponents(row);
+  for (Index n = 0; n < block.summaries(); ++n) {
+    const float rescale = power_of_two(exponents[n] - block.online[row].exponent);
+    if (to.weights_sum) to.weights_sum.row(block.first + row)[n] *= rescale;
+    if (!to.weights_max) continue;
+    float& max = to.weights_max.row(block.first + row)[n];
+    max = max * rescale < kSmallestWeight ? 0 : max * rescale;
+  }
+}
+
 void start_rows(RowBlock& block) {
+  if (block.output.blocks.width > 0) start_summaries(block);
   const KernelMask& mask = block.input.mask;
   for (Index row = 0; row < block.rows; row += kGroupRows) {
     const Index count = std::min(kGroupRows, block.rows - row);
@@ -30,9 +64,6 @@ void start_rows(RowBlock& block) {
     online.max = -std::numeric_limits<float>::infinity();
     online.exponent = kSmallestExponent;
     online.sum = 0;
-    if (block.output.blocks.width > 0) {
-      start_summary(block.output.blocks, block.first + row, block.nk(), block.block_exponents(row));
-    }
     if (!block.input.sink) continue;
     online.max = *block.input.sink - online.base;
     online.exponent = weight_exponent(online.max);
@@ -62,6 +93,7 @@ void attend_all_keys(RowBlock& block) {
   const KeyRange seen = joint_range(mask, block.first, block.rows, block.nk());
   attend_key_blocks(block, seen, plain);
   if (!set_bases(block)) return;
+  block.again = true;
   start_rows(block);
   attend_key_blocks(block, seen, false);
 }
@@ -97,9 +129,7 @@ void finish_row(const RowBlock& block, Index row) {
   const Index i = block.first + row;
   const RowSoftmax stats = finished_softmax(block, row);
   if (!output.rows.empty()) output.rows[static_cast<size_t>(i)] = stats;
-  if (output.blocks.width > 0 && stats.visible > 0) {
-    finish_summary(output.blocks, i, block.nk(), block.online[row].exponent, block.block_exponents(row));
-  }
+  if (output.blocks.width > 0) finish_summaries(block, row);
   if (stats.visible == 0) {
     if (output.out) std::fill_n(output.out.row(i), block.input.kv->d_v(), 0.0f);
     if (output.weights) std::fill_n(output.weights.row(i), block.nk(), 0.0f);
@@ -131,9 +161,6 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
   scratch.cells.reserve(rows * block.stride);
   if (output.out) scratch.sums.reserve(rows * block.sums_stride);
   if (whole_rows) scratch.exponents.resize(static_cast<size_t>(rows * block.key_blocks()));
-  if (output.blocks.width > 0) {
-    scratch.block_exponents.resize(static_cast<size_t>(rows * ((nk + output.blocks.width - 1) / output.blocks.width)));
-  }
   if (input.mask.key_valid != nullptr) {
     scratch.valid_before.assign(1, 0);
     for (Index key = 0; key < nk; ++key) {
@@ -143,6 +170,7 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
   for (Index row = first; row < first + count; row += rows) {
     block.first = row;
     block.rows = std::min(rows, first + count - row);
+    block.again = false;
     for (OnlineRow& online : block.online) online.base = 0;
     attend_all_keys(block);
     for (Index r = 0; r < block.rows; ++r) finish_row(block, r);

@@ -33,11 +33,6 @@ Index PackedKeyValues::keys() const { return impl_->keys.cols; }
 Index PackedKeyValues::d_k() const { return impl_->keys.rows; }
 Index PackedKeyValues::d_v() const { return impl_->values.cols; }
 
-std::size_t PackedKeyValues::bytes() const {
-  const auto floats = static_cast<std::size_t>(impl_->keys.cells.size() + impl_->values.cells.size());
-  return floats * sizeof(float) + impl_->non_finite.capacity() * sizeof(NonFinite);
-}
-
 void PackedKeyValues::set_key(Index key, const float* row) {
   for (Index k = 0; k < impl_->keys.rows; ++k) *impl_->keys.at(k, key) = row[k];
 }
@@ -52,6 +47,11 @@ void PackedKeyValues::set_value(Index key, const float* row) {
     *impl_->values.at(key, c) = finite ? row[c] : 0.0f;
     if (!finite) at = list.insert(at, {key, c, row[c]}) + 1;
   }
+}
+
+std::size_t PackedKeyValues::bytes() const {
+  const auto floats = static_cast<std::size_t>(impl_->keys.cells.size() + impl_->values.cells.size());
+  return floats * sizeof(float) + impl_->non_finite.capacity() * sizeof(NonFinite);
 }
 
 KernelScratch::KernelScratch() : impl_(std::make_unique<Impl>()) {}
