@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<BenchRows, 4> kAllRows{bench_variants, bench_sizes, bench_output_alone, bench_layer};
+constexpr std::array<BenchRows, 5> kAllRows{bench_variants, bench_sizes, bench_output_alone, bench_layer, bench_edits};
 
 struct Report {
   MachineLimits limits;
@@ -30,20 +30,29 @@ struct Report {
 // Three digits that count: "0.123", "4.56", "78.9", "1234".
 std::string digits(double value) { return format_fixed(value, value < 1 ? 3 : value < 10 ? 2 : value < 100 ? 1 : 0); }
 
+std::string size_of(const BenchRow& row) {
+  return std::to_string(row.heads) + " × " + std::to_string(row.n) + " × " + std::to_string(row.d);
+}
+
+// How a row's time stands to what the machine can do; an edit's, to the whole pass that it spares.
+std::vector<std::string> rates_of(const Report& report, const BenchRow& row) {
+  if (row.is_edit()) return {"", "", "1/" + format_fixed(row.full_seconds / row.seconds, 0) + " of a pass"};
+  return {digits(row.gflops()), format_fixed(100 * report.share_of_peak(row), 0) + " %",
+          format_fixed(report.of_limit(row), 2)};
+}
+
 std::string text_of(const Report& report) {
   std::vector<std::vector<std::string>> rows{{"", "", "heads × tokens × d", "ms", "GFLOP/s", "of FMA peak", "× limit"}};
   for (const BenchRow& row : report.rows) {
-    rows.push_back({row.work, row.variant,
-                    std::to_string(row.heads) + " × " + std::to_string(row.n) + " × " + std::to_string(row.d),
-                    digits(row.seconds * 1000), digits(row.gflops()),
-                    format_fixed(100 * report.share_of_peak(row), 0) + " %", format_fixed(report.of_limit(row), 2)});
+    rows.push_back({row.work, row.variant, size_of(row), digits(row.seconds * 1000)});
+    for (std::string& rate : rates_of(report, row)) rows.back().push_back(std::move(rate));
   }
   const std::string threads = std::to_string(report.threads) + (report.threads == 1 ? " thread" : " threads");
   return processor_name() + ", " + threads + ", SIMD target " + kernel_target() + ".\n" +
          "At most, for each thread: " + digits(report.limits.fma_gflops) + " GFLOP/s in multiply-adds, " +
          digits(report.limits.exp_gelems) + " Gelem/s in exponentials.\n" +
          "The limit is the time of both products over the visible cells, and one exponential for each.\n\n" +
-         table(rows, 3);
+         table(rows, 2);
 }
 
 std::string json_of(const Report& report) {
@@ -55,17 +64,22 @@ std::string json_of(const Report& report) {
   json["exp_gelems"] = report.limits.exp_gelems;
   json["rows"] = Json::array();
   for (const BenchRow& row : report.rows) {
-    json["rows"].push_back({{"work", row.work},
-                            {"variant", row.variant},
-                            {"heads", row.heads},
-                            {"kv_heads", row.kv_heads},
-                            {"n", row.n},
-                            {"d", row.d},
-                            {"threads", row.threads},
-                            {"ms", row.seconds * 1000},
-                            {"gflops", row.gflops()},
-                            {"of_fma_peak", report.share_of_peak(row)},
-                            {"of_limit", report.of_limit(row)}});
+    Json line{{"work", row.work},
+              {"variant", row.variant},
+              {"heads", row.heads},
+              {"kv_heads", row.kv_heads},
+              {"n", row.n},
+              {"d", row.d},
+              {"threads", row.threads},
+              {"ms", row.seconds * 1000}};
+    if (row.is_edit()) {
+      line["of_full_pass"] = row.seconds / row.full_seconds;
+    } else {
+      line["gflops"] = row.gflops();
+      line["of_fma_peak"] = report.share_of_peak(row);
+      line["of_limit"] = report.of_limit(row);
+    }
+    json["rows"].push_back(std::move(line));
   }
   return json.dump(2) + "\n";
 }
@@ -91,7 +105,8 @@ int bench_command(const Arguments& words) {
   CLI::App app{
       "Times attention on this machine in float32: every variant with all its steps kept, as the window shows them, "
       "the\n"
-      "output alone, and a whole layer. Beside the times: operations a second, and what the machine can do at most.",
+      "output alone, a whole layer, and edits. Beside the times: operations a second, and what the machine can do at "
+      "most.",
       "qkvlab bench"};
   add_text(app, "--threads", threads, "N", "Threads to compute with (default: as many as the processor has)");
   app.add_flag("--quick", quick, "Small sizes and few runs: done in seconds, less exact");

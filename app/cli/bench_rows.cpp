@@ -1,122 +1,13 @@
 #include "app/cli/bench_rows.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "core/attention/kernel_pass.h"
+#include "app/cli/bench_support.h"
 #include "core/session/tokenizer.h"
 
 namespace qkv::cli {
 namespace {
-
-constexpr Index kHeadSize = 64;
-constexpr int kHeads = 8;
-
-// The median of at least `runs` runs and `least_seconds`, after one that warms up. `run` is false where it failed.
-template <class Run>
-double median_seconds(const BenchSettings& settings, const Run& run) {
-  using Clock = std::chrono::steady_clock;
-  const std::size_t runs = settings.quick ? 3 : 7;
-  const double least_seconds = settings.quick ? 0.01 : 0.2;
-  run();
-  std::vector<double> times;
-  for (double total = 0; times.size() < runs || total < least_seconds; total += times.back()) {
-    const Clock::time_point start = Clock::now();
-    run();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
-  return times[times.size() / 2];
-}
-
-struct Variant {
-  const char* name;
-  AttentionOptions options = {};
-  int kv_heads = kHeads;
-};
-
-std::vector<Variant> all_variants() {
-  std::vector<Variant> variants{{"plain"},
-                                {"causal", {.causal = true}},
-                                {"rope", {.rope = Rope{}}},
-                                {"softcap 20", {.softcap = 20.0F}},
-                                {"alibi", {.alibi = true}},
-                                {"window 128", {.window = 128}},
-                                {"causal, window 128", {.causal = true, .window = 128}},
-                                {"sink", {.sink = std::vector<float>(kHeads, 0.0F)}},
-                                {"2 key/value heads", {}, 2}};
-  return variants;
-}
-
-std::vector<SharedMatrix> random_heads(std::uint64_t seed, int heads, Index n) {
-  std::vector<SharedMatrix> result;
-  for (int h = 0; h < heads; ++h) {
-    // Uniform in [−1, 1]; times √3 the variance is 1.
-    result.emplace_back(Matrix(1.7320508F * random_matrix(seed + static_cast<std::uint64_t>(h), n, kHeadSize, 6)));
-  }
-  return result;
-}
-
-Problem direct_problem(const Variant& variant, int heads, Index n) {
-  const int kv_heads = std::min(variant.kv_heads, heads);
-  return {.source =
-              DirectSource{random_heads(100, heads, n), random_heads(200, kv_heads, n), random_heads(300, kv_heads, n)},
-          .options = variant.options};
-}
-
-// Visible cells of one head.
-double visible_pairs(const AttentionOptions& options, Index n) {
-  KernelMask mask;
-  mask.causal = options.causal;
-  mask.window = options.window.value_or(0);
-  double pairs = 0;
-  for (Index row = 0; row < n; ++row) {
-    const KeyRange range = visible_range(mask, row, n);
-    pairs += static_cast<double>(range.last - range.first);
-  }
-  return pairs;
-}
-
-BenchRow row_of(const BenchSettings& settings, std::string work, const Variant& variant, int heads, Index n) {
-  const double pairs = heads * visible_pairs(variant.options, n);
-  return {std::move(work),
-          variant.name,
-          heads,
-          std::min(variant.kv_heads, heads),
-          n,
-          kHeadSize,
-          settings.pool->threads(),
-          0,
-          4 * pairs * static_cast<double>(kHeadSize),
-          pairs};
-}
-
-// Times a pass that takes its memory over from the one before, as the window's does.
-Result<BenchRow> time_pass(const BenchSettings& settings, const Problem& problem, BenchRow row) {
-  const Result<Shapes> shapes = check_shapes(problem);
-  if (!shapes.ok()) return shapes.error();
-  std::vector<std::shared_ptr<KernelHead>> buffers;
-  std::optional<Error> error;
-  row.seconds = median_seconds(settings, [&] {
-    Result<Trace> trace =
-        fill_trace(problem, shapes.value(), {Arithmetic::kFloat32, settings.pool, nullptr}, std::exchange(buffers, {}));
-    if (trace.ok()) {
-      buffers = std::move(trace.value().kernels);
-    } else {
-      error = trace.error();
-    }
-  });
-  if (error) return *error;
-  return row;
-}
-
-// The row, or why there is none.
-Status append(std::vector<BenchRow>& rows, const Result<BenchRow>& row) {
-  if (!row.ok()) return row.error();
-  rows.push_back(row.value());
-  return Done{};
-}
 
 // O of every head, the rows shared out among the threads.
 void attend_all(const BenchSettings& settings, const std::vector<KernelHead>& heads, std::vector<Matrix>& out,
@@ -141,7 +32,7 @@ BenchRow time_output_alone(const BenchSettings& settings, const Variant& variant
   const Problem problem = direct_problem(variant, heads, n);
   const DirectSource& source = std::get<DirectSource>(problem.source);
   std::vector<KernelHead> kernels(static_cast<std::size_t>(heads));
-  std::vector<Matrix> out(kernels.size(), Matrix::Zero(n, kHeadSize));
+  std::vector<Matrix> out(kernels.size(), Matrix::Zero(n, kBenchHeadSize));
   for (std::size_t h = 0; h < kernels.size(); ++h) {
     kernels[h].q = source.q[h];
     kernels[h].options = variant.options;
@@ -160,34 +51,35 @@ BenchRow time_output_alone(const BenchSettings& settings, const Variant& variant
   return row;
 }
 
-}  // namespace
-
-Result<std::vector<BenchRow>> bench_variants(const BenchSettings& settings) {
-  const Index n = settings.quick ? 256 : 1024;
-  std::vector<BenchRow> rows;
-  for (const Variant& variant : all_variants()) {
-    const Result<BenchRow> row =
-        time_pass(settings, direct_problem(variant, kHeads, n), row_of(settings, "all steps", variant, kHeads, n));
-    if (const Status added = append(rows, row); !added.ok()) return added.error();
-  }
-  return rows;
-}
-
-Result<std::vector<BenchRow>> bench_sizes(const BenchSettings& settings) {
-  const std::vector<Index> sizes = settings.quick ? std::vector<Index>{64} : std::vector<Index>{64, 256, 512, 2048};
+// Every variant at every size.
+Result<std::vector<BenchRow>> time_passes(const BenchSettings& settings, const std::vector<Variant>& variants,
+                                          const std::vector<Index>& sizes) {
   std::vector<BenchRow> rows;
   for (const Index n : sizes) {
-    for (const Variant& variant : {Variant{"plain"}, Variant{"causal", {.causal = true}}}) {
-      const Result<BenchRow> row =
-          time_pass(settings, direct_problem(variant, kHeads, n), row_of(settings, "all steps", variant, kHeads, n));
-      if (const Status added = append(rows, row); !added.ok()) return added.error();
+    for (const Variant& variant : variants) {
+      const Result<BenchRow> row = time_pass(settings, direct_problem(variant, kBenchHeads, n),
+                                             row_of(settings, "all steps", variant, kBenchHeads, n));
+      if (!row.ok()) return row.error();
+      rows.push_back(row.value());
     }
   }
   return rows;
 }
 
+}  // namespace
+
+Result<std::vector<BenchRow>> bench_variants(const BenchSettings& settings) {
+  return time_passes(settings, all_variants(), {settings.quick ? 256 : 1024});
+}
+
+Result<std::vector<BenchRow>> bench_sizes(const BenchSettings& settings) {
+  const std::vector<Variant> variants{{"plain"}, {"causal", {.causal = true}}};
+  return time_passes(settings, variants,
+                     settings.quick ? std::vector<Index>{64} : std::vector<Index>{64, 256, 512, 2048});
+}
+
 Result<std::vector<BenchRow>> bench_layer(const BenchSettings& settings) {
-  const Index n = settings.quick ? 128 : 1024, width = kHeads * kHeadSize;
+  const Index n = settings.quick ? 128 : 1024, width = kBenchHeads * kBenchHeadSize;
   // Uniform numbers in [−1, 1], times √(3 / width) to keep the variance of X.
   const auto weights = [&](std::uint64_t seed) {
     return SharedMatrix(Matrix(0.0765466F * random_matrix(seed, width, width, 6)));
@@ -196,14 +88,14 @@ Result<std::vector<BenchRow>> bench_layer(const BenchSettings& settings) {
                                                   .wq = weights(2),
                                                   .wk = weights(3),
                                                   .wv = weights(4),
-                                                  .heads = kHeads,
-                                                  .kv_heads = kHeads},
+                                                  .heads = kBenchHeads,
+                                                  .kv_heads = kBenchHeads},
                         .wo = weights(5)};
-  BenchRow row = row_of(settings, "layer", {"plain"}, kHeads, n);
+  BenchRow row = row_of(settings, "layer", {"plain"}, kBenchHeads, n);
   row.flops += 4 * 2 * static_cast<double>(n) * static_cast<double>(width) * static_cast<double>(width);
-  std::vector<BenchRow> rows;
-  if (const Status added = append(rows, time_pass(settings, problem, row)); !added.ok()) return added.error();
-  return rows;
+  const Result<BenchRow> timed = time_pass(settings, problem, row);
+  if (!timed.ok()) return timed.error();
+  return std::vector<BenchRow>{timed.value()};
 }
 
 Result<std::vector<BenchRow>> bench_output_alone(const BenchSettings& settings) {

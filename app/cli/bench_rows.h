@@ -13,15 +13,17 @@ namespace qkv::cli {
 
 // One computation and how long it takes.
 struct BenchRow {
-  std::string work;     // "all steps", "output alone", "layer"
-  std::string variant;  // "plain", "causal", …
+  std::string work;     // "all steps", "output alone", "layer", "edit"
+  std::string variant;  // "plain", "causal", …; of an edit what was edited
   int heads = 1, kv_heads = 1;
   std::ptrdiff_t n = 0, d = 0;  // tokens; columns of a head
   int threads = 1;
   double seconds = 0;  // the median of several runs
-  double flops = 0;    // of the products over visible cells; with `exps` what no method can leave out
+  double flops = 0;    // of the products over visible cells; with `exps` what no full pass can leave out
   double exps = 0;
+  double full_seconds = 0;  // of an edit: what the whole pass takes; else 0
 
+  bool is_edit() const { return full_seconds > 0; }
   double gflops() const { return flops / seconds * 1e-9; }
 };
 
@@ -30,7 +32,7 @@ struct BenchSettings {
   bool quick = false;  // small sizes and few runs: every kind of row, within seconds
 };
 
-// Rows of one kind, made in the order of all_bench_rows(). Errors: as forward().
+// Rows of one kind. Errors: as forward().
 using BenchRows = Result<std::vector<BenchRow>> (*)(const BenchSettings&);
 
 // The whole pass of a session, as the window computes it: scores and weights of every head are kept.
@@ -39,5 +41,7 @@ Result<std::vector<BenchRow>> bench_sizes(const BenchSettings& settings);     //
 Result<std::vector<BenchRow>> bench_layer(const BenchSettings& settings);  // X → Q, K, V → heads → Concat → W^O
 // O alone, nothing of size N² is kept.
 Result<std::vector<BenchRow>> bench_output_alone(const BenchSettings& settings);
+// The trace brought up to date after one row of Q, of K or of V changed in every head.
+Result<std::vector<BenchRow>> bench_edits(const BenchSettings& settings);
 
 }  // namespace qkv::cli
