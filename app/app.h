@@ -17,6 +17,8 @@
 
 namespace qkv {
 
+struct LensResult;
+
 // What the host lends to the program; all of it must outlive the App.
 struct AppServices {
   ImageStore* images = nullptr;     // required
@@ -64,6 +66,7 @@ class App {
   const WidgetRegistry& widgets() const;  // rectangles of the last frame, for tests
   const Session& session() const;
   std::shared_ptr<const Trace> trace() const;
+  std::shared_ptr<const LensResult> lens() const;  // what the cells show in place of values; null = values
   // Background of the window outside ImGui's own drawing.
   Color clear_color() const;
 

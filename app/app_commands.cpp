@@ -109,6 +109,15 @@ void App::Impl::run_view_command(CommandId command) {
     case CommandId::kNextHead:
       view.head = (view.head + 1) % count;
       break;
+    case CommandId::kLensValues:
+      view.lens = Lens::kValues;
+      break;
+    case CommandId::kLensGradient:
+      view.lens = Lens::kGradient;
+      break;
+    case CommandId::kLensPrecision:
+      view.lens = Lens::kBfloat16;
+      break;
     case CommandId::kEnlarge: {
       const auto cell = focus_cell(stage);
       if (stage.enlarged)
@@ -246,6 +255,9 @@ void App::Impl::export_picture(const ExportRequest& request) {
 void App::Impl::wait_for_newest() {
   engine.wait();
   take_results();
+  update_lens();
+  lens_engine.wait();
+  update_lens();
 }
 
 void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {

@@ -8,6 +8,7 @@
 #include "app/app.h"
 #include "app/assets.h"
 #include "app/engine/engine.h"
+#include "app/engine/lens.h"
 #include "app/panels/cell_editor.h"
 #include "app/panels/export_dialog.h"
 #include "app/panels/file_dialog.h"
@@ -37,6 +38,7 @@ struct App::Impl {
         preferences(std::move(remembered)),
         labels(*services.images),
         engine(services.wake),
+        lens_engine(services.wake),
         history(worked_example()) {}
 
   AppServices services;
@@ -46,16 +48,21 @@ struct App::Impl {
   WidgetRegistry widgets;
   Ui ui;
   Engine engine;
+  LensEngine lens_engine;
   History history;
   std::filesystem::path path;                // where Save writes
   std::shared_ptr<const Computed> computed;  // never null after open()
   // What the frame that is being rendered points into: its heat maps are read after edits have replaced both.
-  std::optional<Error> failure;  // why the newest edit has no result
+  std::optional<Error> failure;             // why the newest edit has no result
+  std::shared_ptr<const LensResult> lens;   // what the cells show in place of values; null = values
+  std::optional<LensRequest> lens_request;  // the newest
   std::shared_ptr<const Computed> drawn;
+  std::shared_ptr<const LensResult> drawn_lens;
   Problem drawn_problem;
   std::uint64_t version = 1;
   ActionQueue queue;
   SetupState setup;
+  OptionPictures pictures;
   StageState stage;
   HeadsState heads;
   FillForm fill;
@@ -69,7 +76,7 @@ struct App::Impl {
   bool redraw = true;
 
   // app.cpp: one frame
-  StageInput input() const { return {history.current(), *computed, version}; }
+  StageInput input() const { return {history.current(), *computed, version, lens.get()}; }
   CommandContext context() const;
   void begin_ui();
   void draw_root();
@@ -80,6 +87,7 @@ struct App::Impl {
   void apply_queue();
   void recompute();  // after the session changed
   void take_results();
+  void update_lens();  // asks for what the view wants to see, and takes what is there
   void say(std::string text, double seconds = 5);
 
   // app_commands.cpp: what commands do

@@ -10,6 +10,8 @@ ScaleGroup scale_group(MatrixKind kind) {
     case MatrixKind::kAttn:
       return ScaleGroup::kWeights;
     case MatrixKind::kScores:
+    case MatrixKind::kAlibi:
+    case MatrixKind::kBias:
     case MatrixKind::kScaled:
       return ScaleGroup::kScores;
     case MatrixKind::kKeep:

@@ -12,7 +12,7 @@ namespace qkv {
 // Matrices that share one colour scale in the window.
 enum class ScaleGroup {
   kWeights,     // A
-  kScores,      // S, scaled: on one scale, so that scaling is seen to shrink
+  kScores,      // S, ALiBi, B, scaled: on one scale, so that scaling is seen to shrink
   kValues,      // Q, K, V, O
   kInput,       // X
   kProjection,  // W^Q, W^K, W^V and their biases

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/panels/lens.h"
 #include "app/ui/keys.h"
 #include "core/base/number_text.h"
 
@@ -24,6 +25,7 @@ void choose(StageState& state, const CellRef& cell, bool transposed, bool extend
 }
 
 void open_edit(Ui& ui, const StageInput& in, StageState& state, std::string text, bool select, ActionQueue& queue) {
+  leave_lens(in, queue);
   const CellRef cell = state.selection->cell();
   state.edit.open = true;
   state.edit.applied = false;
@@ -99,7 +101,7 @@ void begin_scrub(const StageInput& in, StageState& state, const CellRef& cell, A
 // The chosen block as drawn.
 Matrix drawn_block(const StageInput& in, const Selection& selection) {
   const Rect rect = selection.rect();
-  Matrix block = shown_matrix(in, selection.id)->block(rect.row, rect.col, rect.rows, rect.cols);
+  Matrix block = displayed_matrix(in, selection.id)->block(rect.row, rect.col, rect.rows, rect.cols);
   if (selection.transposed) block = Matrix(block.transpose());
   return block;
 }
@@ -166,8 +168,10 @@ void handle_cell_keys(Ui& ui, const StageInput& in, StageState& state, ActionQue
   }
   if (!editable || !state.selection_drawn) return;
   const CellRef cell = selection.cell();
-  if (key_pressed(Key::kDelete) || key_pressed(Key::kBackspace))
+  if (key_pressed(Key::kDelete) || key_pressed(Key::kBackspace)) {
+    leave_lens(in, queue);
     queue.push(FillBlock{cell.id, selection.rect(), Fill::kValue, 0, 1});
+  }
   if (enter_pressed() || key_pressed(Key::kF2, false)) {
     open_edit(ui, in, state, number_text((*values)(cell.row, cell.col)), true, queue);
   } else if (!ui.typed.empty() && std::string_view("0123456789+-.−ni").find(ui.typed[0]) != std::string_view::npos) {
@@ -235,6 +239,7 @@ void paste_selection(const StageInput& in, const StageState& state, ActionQueue&
     block = Matrix::Constant(rect.rows, rect.cols, block(0, 0));
   else if (selection.transposed)
     block = Matrix(block.transpose());
+  leave_lens(in, queue);
   queue.push(SetBlock{selection.id, rect.row, rect.col, std::move(block)});
 }
 

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cmath>
 
+#include "app/panels/lens.h"
+#include "core/attention/formula.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -19,8 +21,6 @@ std::string subscript(int number) {
 }
 
 std::string formula(Tab tab, const StageInput& in) {
-  const AttentionOptions& options = in.computed.session.problem.options;
-  const bool own_scale = options.scale.has_value();
   switch (tab) {
     case Tab::kConcat: {
       const int heads = in.computed.trace.shapes.heads;
@@ -30,12 +30,11 @@ std::string formula(Tab tab, const StageInput& in) {
     case Tab::kProjection:
       return "Q = X W^Q,  K = X W^K,  V = X W^V";
     default:
-      if (options.softcap || options.alibi || options.bias || options.rope) return "softmax(scaled) · V";
-      return own_scale ? "softmax(scale · Q Kᵀ) · V" : "softmax(Q Kᵀ / √dₖ) · V";
+      return attention_formula(in.computed.session.problem.options);
   }
 }
 
-float draw_head_row(Ui& ui, const StageInput& in, ImVec2 at, float width, ActionQueue& queue) {
+void draw_head_row(Ui& ui, const StageInput& in, ImVec2 at, float width, ActionQueue& queue) {
   const int heads = in.computed.trace.shapes.heads;
   ImDrawList* list = ImGui::GetWindowDrawList();
   // As many as fit, the current one among them; Page Up and Page Down walk on.
@@ -67,7 +66,6 @@ float draw_head_row(Ui& ui, const StageInput& in, ImVec2 at, float width, Action
                  TextAlign::kLeft);
     x += chip + 4;
   }
-  return kHeadRow;
 }
 
 struct StatusWord {
@@ -87,6 +85,7 @@ bool clips(const ColorRange& range, const FiniteExtent& extent) {
 std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool busy) {
   const TraceDigest& d = in.computed.digest;
   std::vector<StatusWord> words;
+  if (in.lens != nullptr) words.push_back({lens_line(in), ui.colors().accent});
   if (busy) words.push_back({"computing …", ui.colors().accent});
   if (d.warnings.nan_inputs > 0)
     words.push_back(
@@ -98,8 +97,7 @@ std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool bu
                      ui.colors().warning});
   bool clipped = false;
   for (const MatrixKind kind : kAllMatrixKinds)
-    clipped =
-        clipped || (kind != MatrixKind::kKeep && clips(shown_range(in, {kind, 0}), extent_of(d, scale_group(kind))));
+    clipped = clipped || (kind != MatrixKind::kKeep && clips(shown_range(in, {kind, 0}), shown_extent(in, {kind, 0})));
   if (clipped) words.push_back({"values beyond the colour range", ui.colors().warning});
   const bool sink = !in.computed.session.problem.options.sink.empty();
   if (d.warnings.nan_outputs == 0 && d.warnings.dead_rows == 0 && d.worst_row_sum <= 1e-5)
@@ -136,13 +134,20 @@ float draw_tab_bar(Ui& ui, const StageInput& in, ImVec2 min, float width, Action
     if (current) list->AddRectFilled({x, bottom - 2}, {x + w, bottom}, to_u32(ui.colors().accent));
     x += w + 28;
   }
-  const std::string right = formula(in.session.view.tab, in);
-  const float right_x = min.x + width - 24 - formula_width(ui, FontRole::kText13, right);
-  if (x < right_x)
-    draw_formula(ui, list, FontRole::kText13, {right_x, min.y + (kTabBarHeight - 13) / 2}, ui.colors().dim, right);
   const bool per_head = in.session.view.tab == Tab::kHead || in.session.view.tab == Tab::kProjection;
-  if (!per_head || in.computed.trace.shapes.heads < 2) return kTabBarHeight;
-  return kTabBarHeight + draw_head_row(ui, in, {min.x + 20, bottom}, width - 40, queue);
+  const bool has_heads = per_head && in.computed.trace.shapes.heads > 1;
+  // The lens stands beside the tabs where there is room, else in a row of its own or that of the heads.
+  const float right = min.x + width - 24;
+  const bool beside = x + kLensRoom <= right;
+  const float lens_top = beside ? min.y + 7 : bottom + 3;
+  const float lens_left = draw_lens_choice(ui, in, right, lens_top, queue) - 20;
+  const std::string words = in.lens != nullptr ? lens_line(in) : formula(in.session.view.tab, in);
+  const float words_width = formula_width(ui, FontRole::kText13, words), words_right = beside ? lens_left : right;
+  if (x <= words_right - words_width)
+    draw_formula(ui, list, FontRole::kText13, {words_right - words_width, min.y + (kTabBarHeight - 13) / 2},
+                 ui.colors().dim, words);
+  if (has_heads) draw_head_row(ui, in, {min.x + 20, bottom}, (beside ? right : lens_left) - min.x - 20, queue);
+  return kTabBarHeight + (has_heads || !beside ? kHeadRow : 0);
 }
 
 void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, ImVec2 min, ImVec2 max) {

@@ -5,7 +5,10 @@
 #include <numeric>
 
 #include "app/panels/inspector_words.h"
+#include "app/panels/lens.h"
 #include "core/attention/explain.h"
+#include "core/attention/formula.h"
+#include "core/attention/position.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -267,6 +270,28 @@ void write_scale(Writer& w, const Explanation& e, const StageInput& in) {
   w.row("", "scaled", w.number(e.value), w.ui().colors().text, true);
 }
 
+// What ALiBi and the bias make of the score of this cell in the shown head.
+void write_added(Writer& w, const Explanation& e, const StageInput& in) {
+  const Trace& trace = in.computed.trace;
+  const AttentionOptions& options = trace.problem.options;
+  const int shown = std::clamp(in.session.view.head, 0, trace.shapes.heads - 1);
+  const int head = e.id.kind == MatrixKind::kAlibi ? e.id.head : shown;
+  const auto scaled = explain(trace, {MatrixKind::kScaled, head}, e.row, e.col);
+  if (!scaled) return;
+  w.section(trace.shapes.heads > 1 ? "ADDED TO THE SCORE OF HEAD " + std::to_string(head + 1) : "ADDED TO THE SCORE");
+  w.row("score", options.softcap ? "scaled and capped" : "scaled", w.number(scaled->after_softcap),
+        w.ui().colors().text);
+  if (options.alibi) {
+    const Index distance = std::abs(e.row + query_shift(options, trace.shapes.nq, trace.shapes.nk) - e.col);
+    const double slope = alibi_slope(head, trace.shapes.heads);
+    w.row("ALiBi", "−" + factor_text(static_cast<float>(slope)) + " × " + std::to_string(distance),
+          w.number(scaled->alibi), w.ui().colors().text);
+  }
+  if (options.bias) w.row("bias", "B", w.number(scaled->bias_value), w.ui().colors().text);
+  w.rule();
+  w.row("", "what softmax sees", w.number(scaled->value), w.ui().colors().text, true);
+}
+
 void write_precision(Writer& w, const Explanation& e) {
   if (!std::isfinite(e.value)) return;
   w.section("FULL PRECISION");
@@ -277,6 +302,13 @@ void write_precision(Writer& w, const Explanation& e) {
   w.pair("float32", stored);
 }
 
+void write_lens(Writer& w, const StageInput& in, const CellRef& cell) {
+  const std::vector<LensWord> words = lens_words(in, cell);
+  if (words.empty()) return;
+  w.section(in.lens->precision ? "PRECISION" : "GRADIENT");
+  for (const LensWord& word : words) w.pair(word.name, word.value);
+}
+
 void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
   const std::string name = cell_name(e.id, e.row, e.col, in.computed.session);
   switch (e.id.kind) {
@@ -285,6 +317,10 @@ void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
       break;
     case MatrixKind::kScaled:
       write_scale(w, e, in);
+      break;
+    case MatrixKind::kAlibi:
+    case MatrixKind::kBias:
+      write_added(w, e, in);
       break;
     case MatrixKind::kAttn:
       write_softmax(w, e);
@@ -369,6 +405,7 @@ void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, Heads
     w.caps(cell_heading(e->id, e->row, e->col, in.computed.session));
     w.big(big_value(*e, w.decimals()));
     w.paragraph(cell_sentence(*e, in.computed.session));
+    write_lens(w, in, *cell);
     write_parts(w, in, *e);
     write_precision(w, *e);
   }

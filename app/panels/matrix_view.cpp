@@ -5,6 +5,7 @@
 
 #include "app/panels/cell_editor.h"
 #include "app/panels/cell_text.h"
+#include "app/panels/lens.h"
 
 namespace qkv {
 namespace {
@@ -116,9 +117,10 @@ void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const C
   const Rect window{canvas.first_row(), canvas.first_col(), canvas.end_row() - canvas.first_row(),
                     canvas.end_col() - canvas.first_col()};
   if (window.rows <= 0 || window.cols <= 0) return;
+  const float factor = canvas.place.title.empty() ? 1 : lens_factor(in, canvas.place.id);
   const auto value = [&](Index r, Index c) {
     const CellRef cell = canvas.cell(r, c);
-    return canvas.values(cell.row, cell.col);
+    return canvas.values(cell.row, cell.col) * factor;
   };
   const auto format = fit_cell_text(ui, window, value, canvas.cell_w(), canvas.cell_h(), in.session.view.decimals);
   if (!format) return;
@@ -133,7 +135,7 @@ void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const C
       const float number = canvas.values(cell.row, cell.col);
       const bool visible = !masks || in.computed.trace.keep(cell.row, cell.col) != 0;
       const Color ink = cell_ink(ui, table, range, number, visible);
-      const std::string text = cell_text(number, format->decimals);
+      const std::string text = cell_text(number * factor, format->decimals);
       if (text_width(ui, format->role, text) > canvas.cell_w()) continue;
       draw_text_in(ui, list, format->role, {canvas.x_of(double(c)), canvas.y_of(double(r))},
                    {canvas.x_of(double(c + 1)), canvas.y_of(double(r + 1))}, ink, text, TextAlign::kCenter);
@@ -189,13 +191,15 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
   }
 }
 
-void draw_title(Ui& ui, const MatrixPlace& place) {
+void draw_title(Ui& ui, const StageInput& in, const MatrixPlace& place) {
   if (place.title.empty()) return;
+  const std::string title = lens_title(in, place.id, place.transposed, place.title);
+  const std::string subtitle = lens_subtitle(in, place.id, place.subtitle);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float top = place.min.y - (place.col_labels ? place.top_room : 0) - place.bar_room - 22;
-  const float width = draw_formula(ui, list, FontRole::kBold13, {place.min.x, top}, ui.colors().text, place.title);
-  if (width + 8 + text_width(ui, FontRole::kSmall11, place.subtitle) <= place.size.x + 16)
-    draw_text(ui, list, FontRole::kSmall11, {place.min.x + width + 8, top + 1.5f}, ui.colors().dim, place.subtitle);
+  const float width = draw_formula(ui, list, FontRole::kBold13, {place.min.x, top}, ui.colors().text, title);
+  if (width + 8 + text_width(ui, FontRole::kSmall11, subtitle) <= place.size.x + 16)
+    draw_text(ui, list, FontRole::kSmall11, {place.min.x + width + 8, top + 1.5f}, ui.colors().dim, subtitle);
 }
 
 void draw_marks(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
@@ -311,7 +315,7 @@ float col_label_room(Ui& ui, const std::vector<std::string>& labels, float cell,
 }
 
 bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPlace& place, ActionQueue& queue) {
-  const Matrix* values = shown_matrix(in, place.id);
+  const Matrix* values = displayed_matrix(in, place.id);
   if (values == nullptr || values->size() == 0 || place.size.x < 1 || place.size.y < 1) return false;
   const Canvas canvas = make_canvas(state, place, *values);
   if (state.selection && state.selection->id == place.id) {
@@ -352,8 +356,13 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
   list->PopClipRect();
   if (place.row_labels) draw_row_labels(ui, in, state, canvas);
   if (place.col_labels) draw_col_labels(ui, in, state, canvas);
-  draw_title(ui, place);
+  draw_title(ui, in, place);
   name_cells(ui, canvas, name);
+  if (state.scrub.active && state.scrub.cell.id == place.id) {
+    ImVec2 lo, hi;
+    const CellRef& cell = state.scrub.cell;
+    if (canvas.box({cell.row, cell.col, 1, 1}, lo, hi)) draw_dragged_value(ui, in, state, lo, hi);
+  }
   if (state.edit.open && state.selection && state.selection->id == place.id) {
     ImVec2 lo, hi;
     const CellRef cell = state.selection->cell();

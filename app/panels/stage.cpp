@@ -1,5 +1,7 @@
 #include "app/panels/stage.h"
 
+#include "app/panels/lens.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -51,17 +53,22 @@ bool is_editable(const StageInput& in, MatrixId id) {
   return input != nullptr && shown == &input->get();
 }
 
+const FiniteExtent& shown_extent(const StageInput& in, MatrixId id) {
+  const auto group = static_cast<std::size_t>(scale_group(id.kind));
+  return has_lens(in, id) ? in.lens->extents[group] : in.computed.digest.extents[group];
+}
+
 ColorRange shown_range(const StageInput& in, MatrixId id) {
   const ScaleGroup group = scale_group(id.kind);
   if (group == ScaleGroup::kMask) return {0, 1, false};
+  if (has_lens(in, id)) return resolve_range({RangeMode::kSymmetric, -1, 1}, shown_extent(in, id));
   const ViewSettings& view = in.session.view;
-  return resolve_range(group == ScaleGroup::kWeights ? view.weights_range : view.signed_range,
-                       extent_of(in.computed.digest, group));
+  return resolve_range(group == ScaleGroup::kWeights ? view.weights_range : view.signed_range, shown_extent(in, id));
 }
 
 const std::string& shown_colormap(const StageInput& in, MatrixId id) {
   const ViewSettings& view = in.session.view;
-  return scale_group(id.kind) == ScaleGroup::kWeights ? view.weights_map : view.signed_map;
+  return scale_group(id.kind) == ScaleGroup::kWeights && !has_lens(in, id) ? view.weights_map : view.signed_map;
 }
 
 namespace {
@@ -102,6 +109,8 @@ std::vector<Highlight> linked_cells(const Trace& trace, const CellRef& cell) {
       break;
     case MatrixKind::kScaled:
       links.block(MatrixKind::kScores, id.head, {row, col, 1, 1});
+      links.block(MatrixKind::kAlibi, id.head, {row, col, 1, 1});
+      links.block(MatrixKind::kBias, 0, {row, col, 1, 1});
       break;
     case MatrixKind::kAttn:
       links.row(MatrixKind::kScaled, id.head, row);

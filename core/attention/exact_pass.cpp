@@ -126,7 +126,7 @@ bool run_heads(Trace& trace, const StopFlag* stop) {
   const Shapes& shapes = trace.shapes;
   const AttentionOptions& options = trace.problem.options;
   const KeepMatrix keep = keep_matrix(options, shapes.nq, shapes.nk);
-  trace.keep = LazyMatrix(Matrix(keep.cast<float>()));
+  set_lazy_masks(trace);
 
   MatrixD concat(shapes.nq, shapes.heads * shapes.d_v);
   trace.heads.resize(static_cast<std::size_t>(shapes.heads));

@@ -168,9 +168,7 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   if (!project_all(trace, options)) return false;
   const Shapes& shapes = trace.shapes;
   const AttentionOptions& attention = trace.problem.options;
-  trace.keep = LazyMatrix([attention, shapes] {
-    return std::make_shared<const Matrix>(keep_matrix(attention, shapes.nq, shapes.nk).cast<float>());
-  });
+  set_lazy_masks(trace);
   trace.concat.resize(shapes.nq, shapes.heads * shapes.d_v);
   trace.heads.resize(static_cast<std::size_t>(shapes.heads));
   trace.kernels = std::move(buffers);

@@ -1,8 +1,10 @@
 #include "core/attention/trace.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/attention/kernel_cells.h"
+#include "core/attention/position.h"
 #include "core/attention/streamed_head.h"
 
 namespace qkv {
@@ -17,6 +19,13 @@ Index count_non_finite(const std::vector<SharedMatrix>& heads) {
 }
 
 Index count_non_finite(const std::optional<SharedMatrix>& matrix) { return matrix ? count_non_finite(*matrix) : 0; }
+
+// −Inf is how a bias hides a key.
+Index count_wrong_biases(const std::optional<SharedMatrix>& bias) {
+  if (!bias) return 0;
+  const auto is_wrong = [](float value) { return std::isnan(value) || value == HUGE_VALF; };
+  return std::count_if(bias->get().data(), bias->get().data() + bias->get().size(), is_wrong);
+}
 
 Index count_non_finite(const Source& source) {
   if (const auto* direct = std::get_if<DirectSource>(&source)) {
@@ -82,6 +91,12 @@ const Matrix* Trace::find(MatrixId id) const {
       return head_of(v, id.head);
     case MatrixKind::kScores:
       return head_of(heads, id.head, &HeadTrace::scores);
+    case MatrixKind::kAlibi:
+      return id.head >= 0 && static_cast<std::size_t>(id.head) < alibi.size()
+                 ? alibi[static_cast<std::size_t>(id.head)].find()
+                 : nullptr;
+    case MatrixKind::kBias:
+      return pointer_to(problem.options.bias);
     case MatrixKind::kScaled:
       return head_of(heads, id.head, &HeadTrace::scaled);
     case MatrixKind::kAttn:
@@ -129,6 +144,21 @@ HeadStats head_stats(const Trace& trace, int head) {
   return sum.value();
 }
 
+void set_lazy_masks(Trace& trace) {
+  const AttentionOptions options = trace.problem.options;
+  const Shapes shapes = trace.shapes;
+  trace.keep = LazyMatrix([options, shapes] {
+    return std::make_shared<const Matrix>(keep_matrix(options, shapes.nq, shapes.nk).cast<float>());
+  });
+  trace.alibi.clear();
+  for (int head = 0; options.alibi && head < shapes.heads; ++head) {
+    trace.alibi.emplace_back([options, shapes, head] {
+      const Index shift = query_shift(options, shapes.nq, shapes.nk);
+      return std::make_shared<const Matrix>(alibi_term(head, shapes.heads, shapes.nq, shapes.nk, shift));
+    });
+  }
+}
+
 Index count_hidden(const Trace& trace) {
   if (trace.heads.empty()) return 0;
   Index hidden = trace.shapes.nq * trace.shapes.nk;
@@ -147,8 +177,8 @@ TraceWarnings find_warnings(const Trace& trace) {
     const std::vector<RowStats>& rows = trace.heads[0].rows;
     warnings.dead_rows = std::count_if(rows.begin(), rows.end(), [](const RowStats& row) { return row.visible == 0; });
   }
-  warnings.nan_inputs =
-      count_non_finite(trace.problem.source) + count_non_finite(trace.problem.wo) + count_non_finite(trace.problem.bo);
+  warnings.nan_inputs = count_non_finite(trace.problem.source) + count_non_finite(trace.problem.wo) +
+                        count_non_finite(trace.problem.bo) + count_wrong_biases(trace.problem.options.bias);
   if (trace.out) {
     warnings.nan_outputs = trace.out->array().isNaN().count();
   } else {

@@ -41,6 +41,7 @@ struct Trace {
   Arithmetic arithmetic = Arithmetic::kFloat64;  // never kAuto
   std::vector<SharedMatrix> q, k, v;             // H × [Nq, d_k], H_kv × [Nk, d_k], H_kv × [Nk, d_v]; not rotated
   LazyMatrix keep;                               // [Nq, Nk], 1 = visible (float for the heat maps)
+  std::vector<LazyMatrix> alibi;                 // H × [Nq, Nk], what ALiBi adds; empty where it is off or N² too large
   std::vector<HeadTrace> heads;                  // H
   Matrix concat;                                 // [Nq, H·d_v]
   std::optional<Matrix> out;                     // [Nq, d_out], where there is a W^O
@@ -62,7 +63,7 @@ struct Trace {
 // What deserves a warning beside the numbers.
 struct TraceWarnings {
   Index dead_rows = 0;    // query rows with no visible key (the mask is the same for every head)
-  Index nan_inputs = 0;   // NaN or Inf cells in the matrices that a person edits
+  Index nan_inputs = 0;   // NaN or Inf cells in the matrices that a person edits; −Inf in a bias hides a key
   Index nan_outputs = 0;  // NaN cells in out, or in heads_out where there is no W^O
 };
 TraceWarnings find_warnings(const Trace& trace);
@@ -86,6 +87,9 @@ void for_each_strip(const MatrixSource& source, Visit visit) {
     }
   }
 }
+
+// Makes `keep` and `alibi` of a trace whose problem and shapes are set, for when they are looked at.
+void set_lazy_masks(Trace& trace);
 
 // Hidden cells of the mask, of one head.
 Index count_hidden(const Trace& trace);

@@ -22,7 +22,7 @@ FiniteExtent extent_of(const Trace& trace, MatrixId id) {
 // The kinds that share a scale with `kind` where several matrices are drawn.
 std::vector<MatrixKind> scale_group(MatrixKind kind) {
   using enum MatrixKind;
-  if (kind == kScores || kind == kScaled) return {kScores, kScaled};
+  if (kind == kScores || kind == kAlibi || kind == kBias || kind == kScaled) return {kScores, kAlibi, kBias, kScaled};
   if (kind == kQ || kind == kK || kind == kV || kind == kHeadsOut) return {kQ, kK, kV, kHeadsOut};
   if (kind == kWo || kind == kBo) return {kWo, kBo};
   return {kind};

@@ -75,11 +75,6 @@ ColorRange scale_of(FigureBuilder& b, MatrixKind kind) {
   return *scale;
 }
 
-std::string scaled_symbol(const FigureBuilder& b) {
-  const std::optional<float>& scale = b.trace.problem.options.scale;
-  return scale ? format_shortest(*scale) + "·S" : "S/√dₖ";
-}
-
 FigureMatrix& put_matrix(FigureBuilder& b, MatrixId id, double x, double y, bool transposed) {
   FigureMatrix matrix;
   matrix.id = id;

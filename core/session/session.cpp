@@ -135,6 +135,7 @@ Session worked_example() {
 const SharedMatrix* find_input(const Session& session, MatrixId id) {
   if (id.kind == MatrixKind::kWo) return address(session.problem.wo);
   if (id.kind == MatrixKind::kBo) return address(session.problem.bo);
+  if (id.kind == MatrixKind::kBias) return address(session.problem.options.bias);
   if (const auto* direct = std::get_if<DirectSource>(&session.problem.source)) return find_direct(*direct, id);
   return find_projected(std::get<ProjectedSource>(session.problem.source), id.kind);
 }

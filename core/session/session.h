@@ -41,7 +41,7 @@ ViewSettings fitting_view(const Session& session);
 Session worked_example();
 
 // The matrix that the person edits, or nullptr: q k v of a direct source, x and the weights and biases
-// of a projected one, wo, bo.
+// of a projected one, wo, bo, the options' bias.
 const SharedMatrix* find_input(const Session& session, MatrixId id);
 SharedMatrix* find_input(Session& session, MatrixId id);
 

@@ -264,6 +264,13 @@ std::vector<NamedArray> arrays_of(const Trace& trace) {
     return [matrix](const HeadTrace& head) -> const Matrix& { return head.*matrix; };
   };
   arrays.push_back(head_array(MatrixKind::kScores, heads, member(&HeadTrace::scores)));
+  if (!trace.alibi.empty()) {
+    arrays.push_back(
+        head_array(MatrixKind::kAlibi, trace.alibi, [](const LazyMatrix& term) -> const Matrix& { return term.get(); }));
+  }
+  if (trace.problem.options.bias) {
+    arrays.push_back(matrix_array(MatrixKind::kBias, trace.problem.options.bias->get()));
+  }
   arrays.push_back(head_array(MatrixKind::kScaled, heads, member(&HeadTrace::scaled)));
   arrays.push_back(keep_array(trace.keep));
   arrays.push_back(head_array(MatrixKind::kAttn, heads, member(&HeadTrace::attn)));

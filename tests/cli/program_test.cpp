@@ -14,7 +14,7 @@ TEST_CASE("help and version go to stdout, and every command has a help with exam
   CHECK(version.exit_code == 0);
   CHECK(version.out == "qkvlab " QKVLAB_VERSION "\n");
   CHECK(version.err == "");
-  for (const std::string command : {"", "run", "render", "screenshot", "inspect"}) {
+  for (const std::string command : {"", "run", "render", "screenshot", "inspect", "bench"}) {
     CAPTURE(command);
     std::vector<std::string> words{"--help"};
     if (!command.empty()) words.insert(words.begin(), command);

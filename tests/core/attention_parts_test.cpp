@@ -202,7 +202,11 @@ TEST_SUITE("matrix_id") {
   }
 
   TEST_CASE("the axes agree with the sizes of a computation whose dimensions all differ") {
-    const Trace trace = run(projected_problem());
+    Problem problem = projected_problem();
+    problem.options.alibi = true;
+    const Shapes shapes = run(problem).shapes;
+    problem.options.bias = random_matrix(shapes.nq, shapes.nk, 5);
+    const Trace trace = run(problem);
     const auto size = [&s = trace.shapes](Axis axis) -> Index {
       switch (axis) {
         case Axis::kQueries:

@@ -237,10 +237,14 @@ TEST_SUITE("forward") {
   }
 
   TEST_CASE("find gives what there is") {
-    const Trace projected = run(projected_problem()), given = run(random_problem(4, 2, 3, 3, 2, 2));
+    Problem everything = projected_problem();
+    everything.options.alibi = true;
+    const Index tokens = run(everything).shapes.nq;
+    everything.options.bias = random_matrix(tokens, tokens, 5);
+    const Trace projected = run(everything), given = run(random_problem(4, 2, 3, 3, 2, 2));
     for (const MatrixKind kind : kAllMatrixKinds) CHECK(projected.find({kind, 0}) != nullptr);
-    for (const MatrixKind kind :
-         {MatrixKind::kX, MatrixKind::kWq, MatrixKind::kBv, MatrixKind::kWo, MatrixKind::kOut}) {
+    for (const MatrixKind kind : {MatrixKind::kX, MatrixKind::kWq, MatrixKind::kBv, MatrixKind::kWo, MatrixKind::kOut,
+                                  MatrixKind::kAlibi, MatrixKind::kBias}) {
       CHECK(given.find({kind}) == nullptr);
     }
     CHECK(given.find({MatrixKind::kQ, 3}) == &given.q[3].get());
@@ -250,6 +254,10 @@ TEST_SUITE("forward") {
     CHECK(given.find({MatrixKind::kAttn, -1}) == nullptr);
     CHECK(given.find({MatrixKind::kScaled, 2}) == &given.heads[2].scaled.get());
     CHECK(given.find({MatrixKind::kKeep, 0}) == &given.keep.get());
+    CHECK(projected.find({MatrixKind::kBias, 0}) == &projected.problem.options.bias->get());
+    CHECK(projected.find({MatrixKind::kAlibi, 1}) == &projected.alibi[1].get());
+    CHECK(projected.find({MatrixKind::kAlibi, projected.shapes.heads}) == nullptr);
+    CHECK(projected.find({MatrixKind::kAlibi, -1}) == nullptr);
   }
 
   TEST_CASE("work grows with every dimension") {

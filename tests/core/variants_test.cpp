@@ -251,6 +251,11 @@ TEST_SUITE("variants") {
 
 TEST_CASE("options that cannot be are refused by name, with what is allowed") {
   const Problem problem = random_problem(2, 1, 3, 4, 4, 2);
+  for (const float scale : {kInf, -kInf}) {
+    const std::string message = objection(problem, {.scale = scale});
+    CHECK(message.ends_with("inf: it needs to be a finite number, or absent for 1/√d_k"));
+  }
+  CHECK(objection(problem, {.scale = 0.0f}).empty());  // uniform attention, as at an infinite temperature
   CHECK(objection(problem, {.scale = kNan}) == "scale is NaN: it needs to be a finite number, or absent for 1/√d_k");
   for (const float cap : {0.0f, -1.0f, kInf, kNan}) {
     const std::string message = objection(problem, {.softcap = cap});
