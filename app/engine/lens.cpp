@@ -29,7 +29,7 @@ void add(LensResult& result, MatrixKind kind, Matrix shown) {
   const FiniteExtent extent = finite_extent(shown, masked ? &result.request.of->trace.keep : nullptr);
   FiniteExtent& total = result.extents[static_cast<std::size_t>(scale_group(kind))];
   total = merge(total, extent);
-  result.powers.add(kind, power_of(extent));
+  result.each.add(kind, extent);
   result.shown.add(kind, std::move(shown));
 }
 
