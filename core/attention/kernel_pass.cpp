@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "core/attention/kernel_cells.h"
 #include "core/attention/kernels/gemm.h"
@@ -63,8 +64,9 @@ FloatBlock concat_block(Trace& trace, int head) {
 
 RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink) {
   if (row.visible == 0) return {};
-  const double unit = std::exp(static_cast<double>(row.base) - static_cast<double>(row.max)) *
-                      std::exp2(static_cast<double>(row.exponent));
+  // In one exponent: either part alone can be beyond the range of float64.
+  const double unit = std::exp(static_cast<double>(row.base) - static_cast<double>(row.max) +
+                               static_cast<double>(row.exponent) * std::numbers::ln2);
   RowStats stats = {row.max, row.sum * unit, row.visible, 0};
   if (sink) stats.sink = std::exp(static_cast<double>(*sink) - stats.max) / stats.denominator;
   return stats;

@@ -27,8 +27,9 @@ HWY_INLINE const float* panel_vector(const Panels& panels, Index row, Index vec)
 struct StoreTile {
   float* to;
   Index stride;
-  HWY_INLINE void operator()(size_t r, size_t v, V sum) const {
-    hn::Store(sum, F(), to + static_cast<Index>(r) * stride + static_cast<Index>(v) * kStep);
+  template <size_t kVecs>
+  HWY_INLINE void row(Index r, const V* sums) const {
+    for (size_t v = 0; v < kVecs; ++v) hn::Store(sums[v], F(), to + r * stride + static_cast<Index>(v) * kStep);
   }
 };
 
@@ -37,9 +38,13 @@ struct RescaleAndAdd {
   float* to;
   Index stride;
   const OnlineRow* rows;
-  HWY_INLINE void operator()(size_t r, size_t v, V sum) const {
-    float* const at = to + static_cast<Index>(r) * stride + static_cast<Index>(v) * kStep;
-    hn::Store(hn::MulAdd(hn::Load(F(), at), hn::Set(F(), rows[r].rescale), sum), F(), at);
+  template <size_t kVecs>
+  HWY_INLINE void row(Index r, const V* sums) const {
+    const V rescale = hn::Set(F(), rows[r].rescale);
+    for (size_t v = 0; v < kVecs; ++v) {
+      float* const at = to + r * stride + static_cast<Index>(v) * kStep;
+      hn::Store(hn::MulAdd(hn::Load(F(), at), rescale, sums[v]), F(), at);
+    }
   }
 };
 
@@ -55,6 +60,7 @@ struct RowBlock {
   bool again = false;  // with bases: what does not depend on them is done
   KeyRange groups[kMaxBlockRows / kGroupRows] = {};
   OnlineRow online[kMaxBlockRows] = {};
+  HWY_ALIGN float lane_sums[kMaxBlockRows * kLanes] = {};  // of the weights of a key block, for each row
 
   Index nk() const { return input.kv->keys(); }
   Index key_blocks() const { return (nk() + kKeyBlock - 1) / kKeyBlock; }
@@ -73,25 +79,47 @@ struct KeyBlock {
   KeyRange within(KeyRange range) const { return {std::max(range.first, first), std::min(range.last, last)}; }
 };
 
-// QKᵀ of some rows: scores of key k to `to` + (k − first_key). `groups`: panels of keys that no row of a group of rows
-// sees are left out; nullptr = none are.
-struct ScoreJob {
+// QKᵀ of some rows: scores of key k to `to` + (k − first_key).
+struct PlainScoreJob {
   const float* q;
   Index q_stride;
   const Panels& keys;
   float* to;
   Index stride, first_key;
-  const KeyRange* groups;
 
   template <size_t kRows, size_t kVecs>
-  HWY_INLINE void run(Index row, Index vec) const {
-    const Index key = vec * kStep, end = round_up(key + static_cast<Index>(kVecs) * kStep, kPanel);
-    if (groups != nullptr) {
-      const KeyRange seen = groups[row / kGroupRows];
-      if (seen.last <= key / kPanel * kPanel || seen.first >= end) return;
+  HWY_NOINLINE void run(Index row, Index end, Index vec) const {
+    const float* const columns = panel_vector(keys, 0, vec);
+    float* const column = to + (vec * kStep - first_key);
+    for (; row < end; row += static_cast<Index>(kRows)) {
+      multiply_tile<kRows, kVecs>(q + row * q_stride, q_stride, columns, keys.panel_stride(), keys.rows,
+                                  StoreTile{column + row * stride, stride});
     }
-    multiply_tile<kRows, kVecs>(q + row * q_stride, q_stride, panel_vector(keys, 0, vec), keys.panel_stride(),
-                                keys.rows, StoreTile{to + row * stride + (key - first_key), stride});
+  }
+};
+
+// QKᵀ of a block of rows to `cells`, but for panels of keys that no row of a group sees.
+struct ScoreJob {
+  const RowBlock& block;
+  const KeyBlock& keys;
+
+  template <size_t kRows, size_t kVecs>
+  HWY_NOINLINE void run(Index row, Index end, Index vec) const {
+    const Panels& k = block.input.kv->impl().keys;
+    const FloatView& q = block.input.q;
+    const float* const columns = panel_vector(k, 0, vec);
+    const Index key = vec * kStep, first = key / kPanel * kPanel;
+    const Index last = round_up(key + static_cast<Index>(kVecs) * kStep, kPanel);
+    for (; row < end; row += static_cast<Index>(kRows)) {
+      const KeyRange seen = block.groups[row / kGroupRows];
+      if (seen.last <= first || seen.first >= last) continue;
+      multiply_tile<kRows, kVecs>(q.row(block.first + row), q.stride, columns, k.panel_stride(), k.rows,
+                                  StoreTile{block.cells(row, keys.first) + (key - keys.first), block.stride});
+    }
+  }
+
+  void run_row(Index row) const {
+    run_columns<1, tile_vectors<1>()>(row, row + 1, keys.first / kStep, round_up(keys.last, kPanel) / kStep, *this);
   }
 };
 
@@ -101,51 +129,78 @@ struct ValueJob {
   const KeyBlock& keys;
 
   template <size_t kRows, size_t kVecs>
-  HWY_INLINE void run(Index row, Index vec) const {
+  HWY_NOINLINE void run(Index row, Index end, Index vec) const {
     const Panels& v = block.input.kv->impl().values;
-    const KeyRange seen = keys.within(block.groups[row / kGroupRows]);
-    if (seen.first >= seen.last) return;
-    multiply_tile<kRows, kVecs>(block.cells(row, keys.first) + (seen.first - keys.first), block.stride,
-                                panel_vector(v, seen.first, vec), v.panel_stride(), seen.last - seen.first,
-                                RescaleAndAdd{block.sums(row) + vec * kStep, block.sums_stride, block.online + row});
+    for (; row < end; row += static_cast<Index>(kRows)) {
+      const KeyRange seen = keys.within(block.groups[row / kGroupRows]);
+      if (seen.first >= seen.last) continue;
+      multiply_tile<kRows, kVecs>(block.cells(row, keys.first) + (seen.first - keys.first), block.stride,
+                                  panel_vector(v, seen.first, vec), v.panel_stride(), seen.last - seen.first,
+                                  RescaleAndAdd{block.sums(row) + vec * kStep, block.sums_stride, block.online + row});
+    }
   }
 };
 
-// The raw scores of the panels that a row sees, to where they are wanted.
+// The raw scores of panels that a row sees, to where they are wanted.
 HWY_INLINE void write_scores(const RowBlock& block, const KeyBlock& keys, Index row, KeyRange seen) {
   const Index from = seen.first / kPanel * kPanel, to = std::min(round_up(seen.last, kPanel), block.nk());
   const float* cells = block.cells(row, keys.first) + (from - keys.first);
   std::copy_n(cells, to - from, block.output.scores.row(block.first + row) + from);
 }
 
+HWY_INLINE TileRow tile_row(const RowBlock& block, const KeyBlock& keys, Index row, KeyRange seen) {
+  return {block.cells(row, keys.first), seen.first - keys.first, seen.last - keys.first, keys.valid, keys.first};
+}
+
+// Gets a row ready for weigh_tile_row: its scores, and its exponent.
 template <bool kPlain>
-HWY_INLINE void softmax_row(RowBlock& block, const KeyBlock& keys, Index row) {
+HWY_INLINE void prepare_tile_row(RowBlock& block, const KeyBlock& keys, Index row) {
   OnlineRow& online = block.online[row];
-  const KeyRange group = keys.within(block.groups[row / kGroupRows]), seen = keys.within(online.range);
-  float* const cells = block.cells(row, keys.first);
-  if (seen.first >= seen.last) {
-    online.rescale = 1;
-    if (group.first < group.last)
-      std::fill(cells + (group.first - keys.first), cells + (group.last - keys.first), 0.0f);
-    return;
-  }
+  const KeyRange seen = keys.within(online.range);
+  online.rescale = 1;
+  if (seen.first >= seen.last) return;
   if (block.output.scores) write_scores(block, keys, row, seen);
-  const TileRow tile = {cells, seen.first - keys.first, seen.last - keys.first, keys.valid, keys.first};
   const RowScaling scaling(block.input.scaling, block.first + row, online.base);
+  const TileRow tile = tile_row(block, keys, row, seen);
   const KeyBlockOutput& summaries = block.output.blocks;
   const bool summarizes = summaries.width > 0 && !block.again;
   if (summarizes) summarize_scores(tile, summaries.width, summaries.scores, block.first + row);
-  const float max = scale_row<kPlain>(tile, scaling);
-  if (summarizes) summarize_scores(tile, summaries.width, summaries.scaled, block.first + row);
-  raise_exponent(online, max, weight_exponent(max));
-  online.sum += weigh_row(tile, online.exponent);
+  if (kPlain && summarizes) {
+    summarize_multiples(tile, block.input.scaling.scale, summaries.width, summaries.scaled, block.first + row);
+  }
+  raise_exponent(online, foreseen_exponent<kPlain>(tile, scaling));
+  if (!kPlain && summarizes) summarize_scores(tile, summaries.width, summaries.scaled, block.first + row);
+}
+
+// Scores of a row to weights, and 0 to the other keys that its group sees: products with V run over all of them.
+template <bool kPlain>
+HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row) {
+  OnlineRow& online = block.online[row];
+  const KeyRange group = keys.within(block.groups[row / kGroupRows]), seen = keys.within(online.range);
+  float* const cells = block.cells(row, keys.first) - keys.first;
+  float* const lane_sums = block.lane_sums + row * kStep;
+  if (seen.first >= seen.last) {
+    hn::Store(hn::Zero(F()), F(), lane_sums);
+    if (group.first < group.last) std::fill(cells + group.first, cells + group.last, 0.0f);
+    return;
+  }
+  const TileRow tile = tile_row(block, keys, row, seen);
+  const RowScaling scaling(block.input.scaling, block.first + row, online.base);
+  float max = weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
+  if (raise_exponent(online, weight_exponent(max))) {
+    // Too large for the exponent that was foreseen: once more.
+    ScoreJob{block, keys}.run_row(row);
+    foreseen_exponent<kPlain>(tile, scaling);
+    max = weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
+  }
+  online.max = std::max(online.max, max);
+  const KeyBlockOutput& summaries = block.output.blocks;
   if (summaries.width > 0) {
     summarize_weights(tile, summaries, block.first + row, online.exponent, block.summary_exponents(row));
   }
-  // The products with V run over all keys that the group sees.
-  const Index before = group.first - keys.first, after = group.last - keys.first;
-  if (before < tile.first_vector()) std::fill(cells + before, cells + tile.first_vector(), 0.0f);
-  if (tile.last_vector() < after) std::fill(cells + tile.last_vector(), cells + after, 0.0f);
+  const Index before = keys.first + tile.first_vector(), after = keys.first + tile.last_vector();
+  if (group.first < before) std::fill(cells + group.first, cells + before, 0.0f);
+  if (after < group.last) std::fill(cells + after, cells + group.last, 0.0f);
 }
 
 // NaN and infinite values of keys that a row sees, times their weights.
@@ -172,13 +227,12 @@ inline void add_non_finite(RowBlock& block, const KeyBlock& keys) {
 
 template <bool kPlain>
 HWY_INLINE void attend_key_block(RowBlock& block, const KeyBlock& keys) {
-  const FloatView& q = block.input.q;
-  const ScoreJob scores = {
-      q.row(block.first), q.stride,    block.input.kv->impl().keys, block.cells(0, keys.first), block.stride,
-      keys.first,         block.groups};
-  run_tiles(block.rows, keys.first / kStep, round_up(keys.last, kPanel) / kStep, scores);
+  run_tiles(block.rows, keys.first / kStep, round_up(keys.last, kPanel) / kStep, ScoreJob{block, keys});
+  // One after the other for all rows, so that no row waits for what is slow to come from the one before.
+  for (Index row = 0; row < block.rows; ++row) prepare_tile_row<kPlain>(block, keys, row);
+  for (Index row = 0; row < block.rows; ++row) weigh_tile_row<kPlain>(block, keys, row);
   for (Index row = 0; row < block.rows; ++row) {
-    softmax_row<kPlain>(block, keys, row);
+    block.online[row].sum += sum_in_double(hn::Load(F(), block.lane_sums + row * kStep));
     if (block.whole_rows) {
       block.scratch.exponents[static_cast<size_t>(row * block.key_blocks() + keys.first / kKeyBlock)] =
           block.online[row].exponent;

@@ -34,11 +34,11 @@ void start_summaries(RowBlock& block) {
 }
 
 // Weights with the exponent that a block of keys has to the row's own.
-void finish_summaries(const RowBlock& block, Index row) {
+void finish_summaries(const RowBlock& block, Index row, std::int32_t exponent) {
   const KeyBlockOutput& to = block.output.blocks;
   const std::int32_t* const exponents = block.summary_exponents(row);
   for (Index n = 0; n < block.summaries(); ++n) {
-    const float rescale = power_of_two(exponents[n] - block.online[row].exponent);
+    const float rescale = power_of_two(std::min(exponents[n] - exponent, 0));
     if (to.weights_sum) to.weights_sum.row(block.first + row)[n] *= rescale;
     if (!to.weights_max) continue;
     float& max = to.weights_max.row(block.first + row)[n];
@@ -62,11 +62,9 @@ void start_rows(RowBlock& block) {
       online.visible = before[static_cast<size_t>(online.range.last)] - before[static_cast<size_t>(online.range.first)];
     }
     online.max = -std::numeric_limits<float>::infinity();
-    online.exponent = kSmallestExponent;
+    online.exponent = kNoExponent;
     online.sum = 0;
-    if (!block.input.sink) continue;
-    online.max = *block.input.sink - online.base;
-    online.exponent = weight_exponent(online.max);
+    if (block.input.sink) online.max = *block.input.sink - online.base;
   }
   if (!block.output.out) return;
   std::fill_n(block.scratch.sums.data(), block.rows * block.sums_stride, 0.0f);
@@ -114,11 +112,15 @@ float max_of_nan_row(const RowBlock& block, Index row) {
 RowSoftmax finished_softmax(const RowBlock& block, Index row) {
   const OnlineRow& online = block.online[row];
   if (online.visible == 0) return {};
-  RowSoftmax stats = {online.base == 0 ? online.max : online.base, online.base, online.exponent, online.sum,
-                      online.visible};
+  RowSoftmax stats;
+  stats.max = online.base == 0 ? online.max : online.base;
+  stats.base = online.base;
+  stats.exponent = weight_exponent(online.max);
+  stats.sum = std::ldexp(online.sum, online.exponent - stats.exponent);
+  stats.visible = online.visible;
   if (block.input.sink) {
     const double sink = static_cast<double>(*block.input.sink) - static_cast<double>(online.base);
-    stats.sum += std::exp(sink - online.exponent * 0.693147180559945309417);
+    stats.sum += std::exp(sink - stats.exponent * 0.693147180559945309417);
   }
   if (std::isnan(stats.sum)) return {max_of_nan_row(block, row), 0, 0, stats.sum, online.visible};
   return stats;
@@ -129,16 +131,15 @@ void finish_row(const RowBlock& block, Index row) {
   const Index i = block.first + row;
   const RowSoftmax stats = finished_softmax(block, row);
   if (!output.rows.empty()) output.rows[static_cast<size_t>(i)] = stats;
-  if (output.blocks.width > 0) finish_summaries(block, row);
+  if (output.blocks.width > 0) finish_summaries(block, row, stats.exponent);
   if (stats.visible == 0) {
     if (output.out) std::fill_n(output.out.row(i), block.input.kv->d_v(), 0.0f);
     if (output.weights) std::fill_n(output.weights.row(i), block.nk(), 0.0f);
     return;
   }
   if (std::isnan(stats.sum)) return write_nan_row(block, row);
-  const float factor = normalizer(stats);
-  if (output.out) write_out(block, row, factor);
-  if (output.weights) write_weights(block, row, output.normalized ? factor : 1.0f);
+  if (output.out) write_out(block, row, stats);
+  if (output.weights) write_weights(block, row, stats.exponent, output.normalized ? normalizer(stats) : 1.0f);
 }
 
 void attend(const HeadInput& input, Index first, Index count, const HeadOutput& output, KernelScratch::Impl& scratch) {

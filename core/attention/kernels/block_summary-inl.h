@@ -8,6 +8,8 @@
 #define QKV_BLOCK_SUMMARY_INL_H
 #endif
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/attention/kernels/head_rows.h"
@@ -79,6 +81,33 @@ HWY_INLINE void summarize_scores(const TileRow& row, Index width, const BlockSum
     if (to.sum) to.sum.row(to_row)[block] += summary.sum();
     if (to.min) to.min.row(to_row)[block] = std::min(to.min.row(to_row)[block], summary.min());
     if (to.max) to.max.row(to_row)[block] = std::max(to.max.row(to_row)[block], summary.max());
+  });
+}
+
+// Sum of the scores times `factor` of columns [first, last), for scores whose own sum is beyond float32.
+inline float sum_multiples(const TileRow& row, float factor, Index first, Index last) {
+  float sum = 0;
+  for (Index col = first; col < last; ++col) {
+    if (row.valid == nullptr || row.valid[col] != 0) sum += row.cells[col] * factor;
+  }
+  return sum;
+}
+
+// The same of the scores times `factor`.
+HWY_INLINE void summarize_multiples(const TileRow& row, float factor, Index width, const BlockSummary& to,
+                                    Index to_row) {
+  if (!to.sum && !to.min && !to.max) return;
+  for_each_block(row, width, [&](Index block, const Summary& summary) {
+    if (summary.min() > summary.max()) return;  // no cell, and infinities that times 0 are NaN
+    const float low = summary.min() * factor, high = summary.max() * factor;
+    float sum = summary.sum() * factor;
+    if (!std::isfinite(sum)) {
+      sum = sum_multiples(row, factor, std::max(row.first, block * width - row.key),
+                          std::min(row.last, (block + 1) * width - row.key));
+    }
+    if (to.sum) to.sum.row(to_row)[block] += sum;
+    if (to.min) to.min.row(to_row)[block] = std::min(to.min.row(to_row)[block], std::min(low, high));
+    if (to.max) to.max.row(to_row)[block] = std::max(to.max.row(to_row)[block], std::max(low, high));
   });
 }
 

@@ -21,8 +21,8 @@ void scores_of(const HeadInput& input, const Rect& rect, FloatBlock out) {
     const Index rows = std::min(kRows, rect.rows - row);
     for (Index first = rect.col / kPanel * kPanel; first < end; first += kKeyBlock) {
       const Index last = std::min(first + kKeyBlock, end), from = std::max(first, rect.col);
-      const ScoreJob job = {
-          input.q.row(rect.row + row), input.q.stride, input.kv->impl().keys, cells.data(), kStride, first, nullptr};
+      const PlainScoreJob job = {
+          input.q.row(rect.row + row), input.q.stride, input.kv->impl().keys, cells.data(), kStride, first};
       run_tiles(rows, first / kStep, round_up(last, kPanel) / kStep, job);
       for (Index r = 0; r < rows; ++r) {
         std::copy_n(cells.data() + r * kStride + (from - first), last - from, out.row(row + r) + (from - rect.col));

@@ -19,28 +19,31 @@ inline bool sees(const HeadInput& input, KeyRange range, Index key) {
   return key >= range.first && key < range.last && (input.mask.key_valid == nullptr || input.mask.key_valid[key] != 0);
 }
 
-// Weights with the exponent of a key block to the row's own, the smallest to 0, divided by the sum. `to` is written in
+// Weights from the exponent of their key block to `exponent`, the smallest to 0, times `factor`. `to` is written in
 // whole vectors but for the last of the matrix.
-inline void write_weights(const RowBlock& block, Index row, float factor) {
+inline void write_weights(const RowBlock& block, Index row, std::int32_t exponent, float factor) {
   const F d;
-  const OnlineRow& online = block.online[row];
-  const Index nk = block.nk(), first = online.range.first / kStep * kStep,
-              last = std::min(round_up(online.range.last, kStep), nk);
+  const KeyRange range = block.online[row].range;
+  const Index nk = block.nk(), first = range.first / kStep * kStep, last = std::min(round_up(range.last, kStep), nk);
   float* const to = block.output.weights.row(block.first + row);
   std::fill(to, to + first, 0.0f);
   std::fill(to + last, to + nk, 0.0f);
   const V normalize = hn::Set(d, factor);
+  const float* const from = block.cells(row, 0);
+  const std::int32_t* exponents = block.scratch.exponents.data() + row * block.key_blocks();
   for (Index key = first; key < last;) {
     const Index end = std::min((key / kKeyBlock + 1) * kKeyBlock, last);
-    const std::int32_t exponent =
-        block.scratch.exponents[static_cast<size_t>(row * block.key_blocks() + key / kKeyBlock)];
-    const V rescale = hn::Set(d, power_of_two(exponent - online.exponent));
-    const float* const from = block.cells(row, 0);
+    const std::int32_t lower = exponents[key / kKeyBlock] - exponent;
+    // In two steps, since a weight may be up to 2^kHeadroom.
+    const V rescale = hn::Set(d, power_of_two(std::max(lower, -126)));
+    const V again = hn::Set(d, power_of_two(std::min(lower + 126, 0)));
     for (; key + kStep <= end; key += kStep) {
-      hn::StoreU(hn::Mul(drop_smallest(hn::Mul(hn::Load(d, from + key), rescale)), normalize), d, to + key);
+      const V weight = hn::Mul(hn::Mul(hn::Load(d, from + key), rescale), again);
+      hn::StoreU(hn::Mul(drop_smallest(weight), normalize), d, to + key);
     }
     if (key < end) {
-      store_some(hn::Mul(drop_smallest(hn::Mul(hn::Load(d, from + key), rescale)), normalize), to + key, end - key);
+      const V weight = hn::Mul(hn::Mul(hn::Load(d, from + key), rescale), again);
+      store_some(hn::Mul(drop_smallest(weight), normalize), to + key, end - key);
       key = end;
     }
   }
@@ -62,8 +65,8 @@ inline void write_nan_row(const RowBlock& block, Index row) {
 inline void scaled_line(const HeadInput& input, Index row, KeyRange range, float base, float* line) {
   const F d;
   const Index first = range.first / kPanel * kPanel, last = round_up(range.last, kPanel);
-  const ScoreJob job = {input.q.row(row), input.q.stride, input.kv->impl().keys, line, 0, 0, nullptr};
-  run_columns<1, tile_vectors<1>()>(0, first / kStep, last / kStep, job);
+  const PlainScoreJob job = {input.q.row(row), input.q.stride, input.kv->impl().keys, line, 0, 0};
+  run_columns<1, tile_vectors<1>()>(0, 1, first / kStep, last / kStep, job);
   const RowScaling scaling(input.scaling, row, base);
   for (Index key = first; key < last; key += kStep) {
     hn::Store(scaling.general(hn::Load(d, line + key), key), d, line + key);
@@ -71,16 +74,17 @@ inline void scaled_line(const HeadInput& input, Index row, KeyRange range, float
 }
 
 // One row of the output in float64, from the float32 weights: for rows whose sums left the range of float32 on the way.
-inline void write_wide_out(const RowBlock& block, Index row, float factor) {
+inline void write_wide_out(const RowBlock& block, Index row, const RowSoftmax& stats) {
   const F d;
   const OnlineRow& online = block.online[row];
   const Panels& values = block.input.kv->impl().values;
   block.scratch.line.reserve(round_up(block.nk(), kPanel));
   float* const line = block.scratch.line.data();
   scaled_line(block.input, block.first + row, online.range, online.base, line);
-  const WeightExp exp(online.exponent);
+  const WeightExp exp(stats.exponent);
+  const V normalize = hn::Set(d, normalizer(stats));
   for (Index key = online.range.first / kStep * kStep; key < online.range.last; key += kStep) {
-    hn::Store(hn::Mul(drop_smallest(exp(hn::Load(d, line + key))), hn::Set(d, factor)), d, line + key);
+    hn::Store(hn::Mul(drop_smallest(exp(hn::Load(d, line + key))), normalize), d, line + key);
   }
   for (Index col = 0; col < values.cols; ++col) {
     double sum = 0;
@@ -93,25 +97,25 @@ inline void write_wide_out(const RowBlock& block, Index row, float factor) {
   }
 }
 
-inline void write_out(const RowBlock& block, Index row, float factor) {
+inline void write_out(const RowBlock& block, Index row, const RowSoftmax& stats) {
   const F d;
   const Index d_v = block.input.kv->d_v();
   float* const to = block.output.out.row(block.first + row);
   const float* const from = block.sums(row);
-  const V normalize = hn::Set(d, factor);
+  const V rescale = hn::Set(d, power_of_two(block.online[row].exponent - stats.exponent));
+  const V normalize = hn::Set(d, normalizer(stats));
   V all_finite = hn::Zero(d);
-  Index col = 0;
-  for (; col + kStep <= d_v; col += kStep) {
-    const V sums = hn::Load(d, from + col);
+  for (Index col = 0; col < d_v; col += kStep) {
+    const V sums = hn::Load(d, from + col);                  // a row of sums is a whole number of vectors, 0 beyond d_v
     all_finite = hn::MulAdd(sums, hn::Zero(d), all_finite);  // Inf · 0 is NaN
-    hn::StoreU(hn::Mul(sums, normalize), d, to + col);
+    const V out = hn::Mul(hn::Mul(sums, rescale), normalize);
+    if (col + kStep <= d_v) {
+      hn::StoreU(out, d, to + col);
+    } else {
+      store_some(out, to + col, d_v - col);
+    }
   }
-  if (col < d_v) {
-    const V sums = load_some(from + col, d_v - col);
-    all_finite = hn::MulAdd(sums, hn::Zero(d), all_finite);
-    store_some(hn::Mul(sums, normalize), to + col, d_v - col);
-  }
-  if (!hn::AllTrue(d, hn::Eq(all_finite, all_finite))) write_wide_out(block, row, factor);
+  if (!hn::AllTrue(d, hn::Eq(all_finite, all_finite))) write_wide_out(block, row, stats);
   if (block.input.kv->impl().non_finite.empty()) return;
   for (Index c = 0; c < d_v; ++c) to[c] += block.scratch.non_finite[static_cast<size_t>(row * d_v + c)];
 }

@@ -28,26 +28,32 @@ struct FactorJob {
   FloatBlock out;
 
   template <size_t kRows, size_t kVecs>
-  HWY_INLINE void run(Index row, Index vec) const {
+  HWY_NOINLINE void run(Index row, Index end, Index vec) const {
     const Index col = vec * kStep;
     const float* const right = factor.panel(col / kPanel) + depth_first * kPanel + col % kPanel;
-    const Store store = {*this, row, col};
-    multiply_tile<kRows, kVecs>(left + row * left_stride, left_stride, right, factor.panel_stride(), depth, store);
+    for (; row < end; row += static_cast<Index>(kRows)) {
+      multiply_tile<kRows, kVecs>(left + row * left_stride, left_stride, right, factor.panel_stride(), depth,
+                                  Store{*this, row, col});
+    }
   }
 
   struct Store {
     const FactorJob& job;
-    Index row, col;
+    Index first_row, first_col;
 
-    HWY_INLINE void operator()(size_t r, size_t v, V sum) const {
+    template <size_t kVecs>
+    HWY_INLINE void row(Index r, const V* sums) const {
       const F d;
-      const Index first = col + static_cast<Index>(v) * kStep, left_over = job.out.cols - first;
-      float* const to = job.out.row(row + static_cast<Index>(r)) + first;
-      const float* const earlier = job.depth_first > 0 ? to : job.bias != nullptr ? job.bias + first : nullptr;
-      if (left_over >= kStep) {
-        hn::StoreU(earlier != nullptr ? hn::Add(hn::LoadU(d, earlier), sum) : sum, d, to);
-      } else if (left_over > 0) {
-        store_some(earlier != nullptr ? hn::Add(load_some(earlier, left_over), sum) : sum, to, left_over);
+      float* const to = job.out.row(first_row + r) + first_col;
+      const float* const earlier = job.depth_first > 0 ? to : job.bias != nullptr ? job.bias + first_col : nullptr;
+      for (size_t v = 0; v < kVecs; ++v) {
+        const Index col = static_cast<Index>(v) * kStep, left_over = job.out.cols - first_col - col;
+        if (left_over >= kStep) {
+          hn::StoreU(earlier != nullptr ? hn::Add(hn::LoadU(d, earlier + col), sums[v]) : sums[v], d, to + col);
+        } else if (left_over > 0) {
+          const V sum = earlier != nullptr ? hn::Add(load_some(earlier + col, left_over), sums[v]) : sums[v];
+          store_some(sum, to + col, left_over);
+        }
       }
     }
   };

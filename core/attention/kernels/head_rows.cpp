@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-
-#include "core/attention/kernels/softmax_exponent.h"
 
 namespace qkv {
 
@@ -21,17 +18,6 @@ KeyRange joint_range(const KernelMask& mask, Index first, Index count, Index nk)
 
 float power_of_two(std::int32_t exponent) {
   return exponent < -126 ? 0.0f : std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
-}
-
-void raise_exponent(OnlineRow& row, float max, std::int32_t exponent) {
-  row.max = std::max(row.max, max);
-  if (exponent <= row.exponent) {
-    row.rescale = 1;
-    return;
-  }
-  row.rescale = power_of_two(row.exponent - exponent);
-  row.sum = std::ldexp(row.sum, row.exponent - exponent);
-  row.exponent = exponent;
 }
 
 Index block_rows(const HeadInput& input, bool whole_rows) {

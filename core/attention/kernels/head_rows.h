@@ -1,9 +1,12 @@
 // What a block of query rows is computed with: who sees what, and the state of each row's softmax.
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/attention/kernels/panels.h"
+#include "core/attention/kernels/softmax_exponent.h"
 
 namespace qkv {
 
@@ -14,13 +17,17 @@ inline constexpr Index kGroupRows = 6;
 // Keys that at least one of the rows [first, first + count) sees.
 KeyRange joint_range(const KernelMask& mask, Index first, Index count, Index nk);
 
-// The softmax of one row over the key blocks so far.
+// An exponent of sums to which nothing has been added.
+inline constexpr std::int32_t kNoExponent = std::numeric_limits<std::int32_t>::min();
+
+// The softmax of one row over the key blocks so far. `exponent` follows the largest score from below: only when that is
+// ahead by more than kHeadroom are the sums rescaled.
 struct OnlineRow {
   KeyRange range;
   Index visible = 0;
   float max = 0;   // largest scaled score less `base`
   float base = 0;  // subtracted from each scaled score
-  std::int32_t exponent = 0;
+  std::int32_t exponent = kNoExponent;
   double sum = 0;     // Σ exp(score)·2^-exponent
   float rescale = 1;  // what the last key block multiplied earlier sums with: a power of two
 };
@@ -28,8 +35,16 @@ struct OnlineRow {
 // 2^exponent, and 0 where that is no normal number. `exponent` up to 0.
 float power_of_two(std::int32_t exponent);
 
-// Adds the scores of a key block: `max` is the largest of them, `exponent` that of WeightExp for it.
-void raise_exponent(OnlineRow& row, float max, std::int32_t exponent);
+// Makes the row ready for scores with that exponent. True where that changed its own.
+inline bool raise_exponent(OnlineRow& row, std::int32_t exponent) {
+  if (row.exponent != kNoExponent && exponent <= row.exponent + kHeadroom) return false;
+  if (row.exponent != kNoExponent) {
+    row.rescale *= power_of_two(row.exponent - exponent);
+    row.sum = std::ldexp(row.sum, row.exponent - exponent);
+  }
+  row.exponent = exponent;
+  return true;
+}
 
 // Rows that attend_rows computes together. `whole_rows`: all cells of a row are held until its sum is known.
 Index block_rows(const HeadInput& input, bool whole_rows);

@@ -30,6 +30,7 @@ class RowScaling {
         scale_(hn::Set(F(), scaling.scale)),
         base_(base) {}
 
+  HWY_INLINE V by() const { return scale_; }
   HWY_INLINE V plain(V scores) const { return hn::Mul(scores, scale_); }
 
   // Scores of keys key, key + 1, … Lanes beyond the last key get numbers without a meaning.

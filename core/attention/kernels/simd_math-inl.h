@@ -9,6 +9,7 @@
 #endif
 
 #include <cstdint>
+#include <utility>
 
 #include "core/attention/kernels/load_store-inl.h"
 #include "core/attention/kernels/softmax_exponent.h"
@@ -27,71 +28,85 @@ HWY_INLINE V max_keep_nan(V a, V b) {
 #endif
 }
 
-// s = n·ln 2 + r, |r| ≤ ln 2 / 2 and a little, n whole. `shifted` is n + kMagic: its low bits are n.
-struct Reduced {
-  V shifted, n, r;
-};
-
-// Adding 1.5·2^23 leaves no bits behind the point, so the sum is rounded to a whole number; |n| < 2^22.
+// Adding 1.5·2^23 leaves no bits behind the point, so the sum is rounded to a whole number n, which the low bits hold;
+// |n| < 2^22.
 inline constexpr float kMagic = 0x1.8p23f;
 
-HWY_INLINE Reduced reduce(V s) {
+// Several vectors take each step together: one alone waits four cycles for each of some ten results in turn, and
+// processors do not look many vectors ahead.
+//
+// s = n·ln 2 + r, |r| ≤ ln 2 / 2 and a little, n whole; `shifted` = n + magic, which is kMagic and a whole number.
+template <size_t... kI>
+HWY_INLINE void reduce(const V* s, V magic, V* shifted, V* r, std::index_sequence<kI...>) {
+  V n[sizeof...(kI)];
   const F d;
-  Reduced result;
-  result.shifted = hn::MulAdd(s, hn::Set(d, 0x1.715476p0f), hn::Set(d, kMagic));
-  result.n = hn::Sub(result.shifted, hn::Set(d, kMagic));
+  ((shifted[kI] = hn::MulAdd(s[kI], hn::Set(d, 0x1.715476p0f), magic)), ...);
+  ((n[kI] = hn::Sub(shifted[kI], magic)), ...);
 #if HWY_NATIVE_FMA
-  result.r = hn::NegMulAdd(result.n, hn::Set(d, 0x1.62e43p-1f), s);
-  result.r = hn::NegMulAdd(result.n, hn::Set(d, -0x1.05c61p-29f), result.r);
+  ((r[kI] = hn::NegMulAdd(n[kI], hn::Set(d, 0x1.62e43p-1f), s[kI])), ...);
+  ((r[kI] = hn::NegMulAdd(n[kI], hn::Set(d, -0x1.05c61p-29f), r[kI])), ...);
 #else
   // Products are rounded here: parts of 11 bits times n of up to 13 bits fit in 24.
-  result.r = hn::NegMulAdd(result.n, hn::Set(d, 0x1.62cp-1f), s);
-  result.r = hn::NegMulAdd(result.n, hn::Set(d, 0x1.214p-12f), result.r);
-  result.r = hn::NegMulAdd(result.n, hn::Set(d, 0x1.fbe8e8p-23f), result.r);
+  ((r[kI] = hn::NegMulAdd(n[kI], hn::Set(d, 0x1.62cp-1f), s[kI])), ...);
+  ((r[kI] = hn::NegMulAdd(n[kI], hn::Set(d, 0x1.214p-12f), r[kI])), ...);
+  ((r[kI] = hn::NegMulAdd(n[kI], hn::Set(d, 0x1.fbe8e8p-23f), r[kI])), ...);
 #endif
-  return result;
 }
 
-// (exp(r) − 1 − r) / r² for |r| ≤ ln 2 / 2: the least largest relative error of exp that a polynomial of degree 6 has
-// (3·10^-9), found by reweighted least squares.
-HWY_INLINE V exp_tail(V r) {
+// p = (exp(r) − 1 − r) / r² for |r| ≤ ln 2 / 2: the least largest relative error of exp that a polynomial of degree 6
+// has (3·10^-9), found by reweighted least squares.
+template <size_t... kI>
+HWY_INLINE void exp_tail(const V* r, V* p, std::index_sequence<kI...>) {
   const F d;
-  V p = hn::MulAdd(r, hn::Set(d, 0x1.6a241ap-10f), hn::Set(d, 0x1.1239f2p-7f));
-  p = hn::MulAdd(r, p, hn::Set(d, 0x1.5558f2p-5f));
-  p = hn::MulAdd(r, p, hn::Set(d, 0x1.555492p-3f));
-  return hn::MulAdd(r, p, hn::Set(d, 0x1.fffffcp-2f));
+  ((p[kI] = hn::MulAdd(r[kI], hn::Set(d, 0x1.6a241ap-10f), hn::Set(d, 0x1.1239f2p-7f))), ...);
+  ((p[kI] = hn::MulAdd(r[kI], p[kI], hn::Set(d, 0x1.5558f2p-5f))), ...);
+  ((p[kI] = hn::MulAdd(r[kI], p[kI], hn::Set(d, 0x1.555492p-3f))), ...);
+  ((p[kI] = hn::MulAdd(r[kI], p[kI], hn::Set(d, 0x1.fffffcp-2f))), ...);
 }
 
 // exp(s)·2^-exponent for one row: 0 where that is less than about 2^-126, NaN where s is. s up to kLargestPlainScore,
-// and no larger than what `exponent` was made from.
+// and no more than kHeadroom·ln 2 above what has that exponent.
 class WeightExp {
  public:
   HWY_INLINE explicit WeightExp(std::int32_t exponent)
-      : smallest_(hn::Set(F(), kMagic + static_cast<float>(exponent - 127))),
-        bias_(hn::Set(I(), static_cast<std::int32_t>(127 - exponent))) {}
+      : smallest_(hn::Set(F(), static_cast<float>(exponent - 127) * 0x1.62e43p-1f)),
+        magic_(hn::Set(F(), kMagic + static_cast<float>(127 - exponent))) {}
 
   HWY_INLINE V operator()(V s) const {
+    V weight;
+    all(&s, &weight, std::index_sequence<0>());
+    return weight;
+  }
+
+  // For several vectors.
+  template <size_t... kI>
+  HWY_INLINE void all(const V* s, V* weights, std::index_sequence<kI...> each) const {
     const F d;
-    // Below this everything is 0; the bound keeps r small where s is -Inf.
-    s = max_keep_nan(hn::Set(d, -2 * kLargestPlainScore), s);
-    const Reduced x = reduce(s);
     const V one = hn::Set(d, 1.0f);
-    const V p = hn::MulAdd(x.r, hn::MulAdd(x.r, exp_tail(x.r), one), one);
-    // An exponent of -127 makes the bits of 0.
-    const auto bits = hn::BitCast(I(), hn::Max(x.shifted, smallest_));
-    return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(bits, bias_))));
+    V bounded[sizeof...(kI)], shifted[sizeof...(kI)], r[sizeof...(kI)];
+    ((bounded[kI] = max_keep_nan(smallest_, s[kI])), ...);
+    reduce(bounded, magic_, shifted, r, each);
+    exp_tail(r, weights, each);
+    ((weights[kI] = hn::MulAdd(r[kI], weights[kI], one)), ...);
+    ((weights[kI] = hn::MulAdd(r[kI], weights[kI], one)), ...);
+    ((weights[kI] = hn::Mul(weights[kI], power(shifted[kI]))), ...);
   }
 
  private:
-  V smallest_;
-  hn::Vec<I> bias_;
+  // The low bits of `shifted` are n − exponent + 127: those of 2^(n − exponent), or of 0 for the smallest score.
+  static HWY_INLINE V power(V shifted) { return hn::BitCast(F(), hn::ShiftLeft<23>(hn::BitCast(I(), shifted))); }
+
+  V smallest_, magic_;
 };
 
 // The whole exponent that WeightExp gives a score, at least kSmallestExponent. Any s, also NaN.
 HWY_INLINE std::int32_t weight_exponent(float s) {
   if (!(s > -kLargestPlainScore)) return kSmallestExponent;
   const float bounded = s < kLargestPlainScore ? s : kLargestPlainScore;
-  return static_cast<std::int32_t>(hn::GetLane(reduce(hn::Set(F(), bounded)).n));
+  const V vector = hn::Set(F(), bounded);
+  V shifted, r;
+  reduce(&vector, hn::Set(F(), kMagic), &shifted, &r, std::index_sequence<0>());
+  return static_cast<std::int32_t>(hn::GetLane(shifted) - kMagic);
 }
 
 // c·tanh(s / c), c > 0. No step cancels: tanh y = -m / (2 + m) with m = exp(-2y) − 1 made of 2^n·(exp(r) − 1) and
@@ -101,9 +116,12 @@ HWY_INLINE V softcap(V s, V c) {
   const I di;
   const V x = hn::Div(s, c);
   const V y = hn::Min(hn::Abs(x), hn::Set(d, 20.0f));  // tanh 20 is 1 in float32
-  const Reduced z = reduce(hn::Mul(y, hn::Set(d, -2.0f)));
-  const V em1 = hn::MulAdd(hn::Mul(z.r, z.r), exp_tail(z.r), z.r);
-  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::BitCast(di, z.shifted), hn::Set(di, 127))));
+  const V z = hn::Mul(y, hn::Set(d, -2.0f));
+  V shifted, r, tail;
+  reduce(&z, hn::Set(d, kMagic + 127), &shifted, &r, std::index_sequence<0>());
+  exp_tail(&r, &tail, std::index_sequence<0>());
+  const V em1 = hn::MulAdd(hn::Mul(r, r), tail, r);
+  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
   const V m = hn::MulAdd(power, em1, hn::Sub(power, hn::Set(d, 1.0f)));
   const V tanh = hn::Div(hn::Neg(m), hn::Add(m, hn::Set(d, 2.0f)));
   const V result = hn::Mul(c, hn::CopySign(tanh, x));

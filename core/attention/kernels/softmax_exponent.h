@@ -16,6 +16,10 @@ inline constexpr std::int32_t kSmallestExponent = -5909;
 // factor 2^n changes no digit of theirs.
 inline constexpr float kSmallestWeight = 0x1p-120f;
 
+// How far a row's largest score may be ahead of its exponent: weights then go up to 2^64.5, and their sums are far from
+// the end of float32.
+inline constexpr std::int32_t kHeadroom = 64;
+
 // A key block: sums are taken within blocks at fixed keys first.
 inline constexpr std::ptrdiff_t kKeyBlock = 256;
 

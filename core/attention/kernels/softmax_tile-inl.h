@@ -26,6 +26,14 @@ struct TileRow {
   Index last_vector() const { return (last + kStep - 1) / kStep * kStep; }
 };
 
+// Columns of which the row sees all, in whole vectors, and whose scores are to be multiplied by the scale and no more.
+template <bool kPlain>
+HWY_INLINE KeyRange plain_columns(const TileRow& row) {
+  if (!kPlain || row.valid != nullptr) return {row.last_vector(), row.last_vector()};
+  const Index first = (row.first + kStep - 1) / kStep * kStep;
+  return {first, std::max(first, row.last / kStep * kStep)};
+}
+
 HWY_INLINE V hide(const TileRow& row, Index col, V scaled) {
   const F d;
   const V at = hn::Iota(d, static_cast<float>(col));
@@ -35,36 +43,34 @@ HWY_INLINE V hide(const TileRow& row, Index col, V scaled) {
   return hn::IfThenElse(seen, scaled, hn::Set(d, -std::numeric_limits<float>::infinity()));
 }
 
+// Scales columns [begin, end) in place, whole vectors, hidden cells to -Inf; the largest in each lane, with `largest`.
 template <bool kPlain>
-HWY_INLINE V scale_hidden(const TileRow& row, const RowScaling& scaling, Index col, V largest) {
-  const V scores = hn::Load(F(), row.cells + col);
-  const V scaled = hide(row, col, kPlain ? scaling.plain(scores) : scaling.general(scores, row.key + col));
-  hn::Store(scaled, F(), row.cells + col);
-  return hn::Max(largest, scaled);
-}
-
-// Scales a row in place, hidden cells to -Inf; the largest of them, or anything where one is NaN.
-template <bool kPlain>
-HWY_INLINE float scale_row(const TileRow& row, const RowScaling& scaling) {
+HWY_INLINE V scale_columns(const TileRow& row, const RowScaling& scaling, Index begin, Index end, V largest) {
   const F d;
-  V largest = hn::Set(d, -std::numeric_limits<float>::infinity());
-  Index col = row.first_vector();
-  const Index last = row.last_vector();
-  const bool all = row.valid == nullptr;
-  if (!all || col < row.first) {
-    do {
-      largest = scale_hidden<kPlain>(row, scaling, col, largest);
-      col += kStep;
-    } while (!all && col < last);
-  }
-  for (; col + kStep <= row.last; col += kStep) {
+  for (Index col = begin; col < end; col += kStep) {
     const V scores = hn::Load(d, row.cells + col);
-    const V scaled = kPlain ? scaling.plain(scores) : scaling.general(scores, row.key + col);
+    V scaled = kPlain ? scaling.plain(scores) : scaling.general(scores, row.key + col);
+    if (row.valid != nullptr || col < row.first || col + kStep > row.last) scaled = hide(row, col, scaled);
     hn::Store(scaled, d, row.cells + col);
     largest = hn::Max(largest, scaled);
   }
-  if (col < last) largest = scale_hidden<kPlain>(row, scaling, col, largest);
-  return hn::GetLane(hn::MaxOfLanes(d, largest));
+  return largest;
+}
+
+// Scales what is more than plain, in place, and gives the exponent of the largest score, or of the largest of the first
+// scores where all are plain: what comes then need not be looked at twice.
+template <bool kPlain>
+HWY_INLINE std::int32_t foreseen_exponent(const TileRow& row, const RowScaling& scaling) {
+  constexpr Index kLook = 4 * kStep;
+  const F d;
+  const KeyRange plain = plain_columns<kPlain>(row);
+  V largest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  largest = scale_columns<kPlain>(row, scaling, row.first_vector(), std::min(plain.first, row.last_vector()), largest);
+  for (Index col = plain.first; col < std::min(plain.first + kLook, plain.last); col += kStep) {
+    largest = hn::Max(largest, scaling.plain(hn::Load(d, row.cells + col)));
+  }
+  largest = scale_columns<kPlain>(row, scaling, plain.last, row.last_vector(), largest);
+  return weight_exponent(hn::GetLane(hn::MaxOfLanes(d, largest)));
 }
 
 // Lanes in float64, added in pairs.
@@ -79,17 +85,42 @@ HWY_INLINE double sum_in_double(V lanes) {
   return sums[0];
 }
 
-// Scaled scores to exp(s)·2^-exponent in place; their sum.
-HWY_INLINE double weigh_row(const TileRow& row, std::int32_t exponent) {
+// cells = exp(cells·by)·2^-exponent for some vectors from `cells`.
+template <size_t... kI>
+HWY_INLINE void weigh_vectors(float* cells, V by, const WeightExp& exp, V& largest, V& sum,
+                              std::index_sequence<kI...> each) {
+  const F d;
+  V scaled[sizeof...(kI)], weights[sizeof...(kI)];
+  ((scaled[kI] = hn::Mul(hn::Load(d, cells + static_cast<Index>(kI) * kStep), by)), ...);
+  exp.all(scaled, weights, each);
+  ((largest = hn::Max(largest, scaled[kI])), ...);
+  (hn::Store(weights[kI], d, cells + static_cast<Index>(kI) * kStep), ...);
+  ((sum = hn::Add(sum, weights[kI])), ...);
+}
+
+HWY_INLINE void weigh_columns(float* cells, Index begin, Index end, V by, const WeightExp& exp, V& largest, V& sum) {
+  constexpr Index kTogether = 4;
+  Index col = begin;
+  for (; col + kTogether * kStep <= end; col += kTogether * kStep) {
+    weigh_vectors(cells + col, by, exp, largest, sum, std::make_index_sequence<kTogether>());
+  }
+  for (; col < end; col += kStep) weigh_vectors(cells + col, by, exp, largest, sum, std::index_sequence<0>());
+}
+
+// Scores, as foreseen_exponent leaves them, to weights; the largest scaled score, or anything where one is NaN, and the
+// sums of the weights lane by lane.
+template <bool kPlain>
+HWY_INLINE float weigh_row(const TileRow& row, const RowScaling& scaling, std::int32_t exponent, float* lane_sums) {
   const F d;
   const WeightExp exp(exponent);
-  V sum = hn::Zero(d);
-  for (Index col = row.first_vector(); col < row.last_vector(); col += kStep) {
-    const V weight = exp(hn::Load(d, row.cells + col));
-    hn::Store(weight, d, row.cells + col);
-    sum = hn::Add(sum, weight);
-  }
-  return sum_in_double(sum);
+  const KeyRange plain = plain_columns<kPlain>(row);
+  const V one = hn::Set(d, 1.0f);
+  V largest = hn::Set(d, -std::numeric_limits<float>::infinity()), sum = hn::Zero(d);
+  weigh_columns(row.cells, row.first_vector(), std::min(plain.first, row.last_vector()), one, exp, largest, sum);
+  weigh_columns(row.cells, plain.first, plain.last, scaling.by(), exp, largest, sum);
+  weigh_columns(row.cells, plain.last, row.last_vector(), one, exp, largest, sum);
+  hn::Store(sum, d, lane_sums);
+  return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
 // Weights below kSmallestWeight to 0; NaN stays.
