@@ -98,7 +98,8 @@ HWY_INLINE void summarize_multiples(const TileRow& row, float factor, Index widt
                                     Index to_row) {
   if (!to.sum && !to.min && !to.max) return;
   for_each_block(row, width, [&](Index block, const Summary& summary) {
-    if (summary.min() > summary.max()) return;  // no cell, and infinities that times 0 are NaN
+    const bool is_empty = summary.min() > summary.max() && summary.sum() == 0;
+    if (is_empty) return;  // infinities times 0 are NaN
     const float low = summary.min() * factor, high = summary.max() * factor;
     float sum = summary.sum() * factor;
     if (!std::isfinite(sum)) {
