@@ -140,7 +140,7 @@ class Backward {
   }
 
   void run_heads(const MatrixD& d_concat) {
-    if (options_.bias) result_.bias = MatrixD::Zero(shapes_.nq, shapes_.nk);
+    MatrixD* d_bias = options_.bias ? &result_.by.add(kBias, MatrixD::Zero(shapes_.nq, shapes_.nk)) : nullptr;
     result_.sink.assign(options_.sink.size(), 0.0);
     const int group = shapes_.heads / shapes_.kv_heads;
     for (int kv = 0; kv < shapes_.kv_heads; ++kv) {
@@ -153,7 +153,7 @@ class Backward {
         const MatrixD q = rotated(steps_.at({kQ, head}), options_.rope);
         MatrixD d_attn = through_values(d_out, steps_.at({kV, kv}), head);
         MatrixD d_scaled = through_softmax(attn, d_attn, head);
-        if (result_.bias) *result_.bias += d_scaled;
+        if (d_bias) *d_bias += d_scaled;
         MatrixD d_scores = through_scaling(steps_.at({kScores, head}), d_scaled, head);
         d_v += product(attn.transpose(), d_out);
         d_k += product(d_scores.transpose(), q);

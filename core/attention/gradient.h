@@ -26,10 +26,9 @@ std::string target_words(const GradientTarget& target, const Shapes& shapes, Ind
 
 struct Gradient {
   GradientTarget target;
-  double value = 0;             // L
-  MatrixTable<MatrixD> by;      // ∂L/∂ of each matrix of the trace but the mask, in its shape
-  std::optional<MatrixD> bias;  // [Nq, Nk] ∂L/∂bias, summed over the heads, where the options have one
-  std::vector<double> sink;     // [H] ∂L/∂sink, where the options have them
+  double value = 0;          // L
+  MatrixTable<MatrixD> by;   // ∂L/∂ of each matrix of the trace but the mask and ALiBi, in its shape
+  std::vector<double> sink;  // [H] ∂L/∂sink, where the options have them
 };
 
 // Reverse-mode differentiation in float64 of steps_in_float64(). K and V gather what all query heads of their group

@@ -37,7 +37,7 @@ class Stepper {
     } else {
       project(std::get<ProjectedSource>(problem_.source));
     }
-    if (options_.bias) bias_ = stored(**options_.bias);
+    if (options_.bias) bias_ = &table_.add(MatrixKind::kBias, stored(**options_.bias));
     Dense<T> concat(shapes_.nq, shapes_.heads * shapes_.d_v);
     for (int head = 0; head < shapes_.heads; ++head) {
       if (stopped()) return {};
@@ -126,7 +126,7 @@ class Stepper {
           value = cap * std::tanh(value / cap);
         }
         if (slope != 0) value -= slope * static_cast<T>(std::abs(i + shift - j));
-        if (options_.bias) value += bias_(i, j);
+        if (bias_) value += (*bias_)(i, j);
         result(i, j) = stored(value);
       }
     }
@@ -187,7 +187,7 @@ class Stepper {
   const Shapes& shapes_;
   KeepMatrix keep_;
   const StopFlag* stop_;
-  Dense<T> bias_;
+  const Dense<T>* bias_ = nullptr;
   MatrixTable<Dense<T>> table_;
 };
 

@@ -8,8 +8,8 @@
 namespace qkv {
 
 // With nothing rounded but by float64 itself: not even Q, K and V of a projected source, which a Trace rounds to
-// float32. Every matrix of the trace but the mask. Sums run along the index, one product after the other.
-// Errors: as forward.
+// float32. Every matrix of the trace but the mask and the ALiBi term. Sums run along the index, one product after the
+// other. Errors: as forward.
 Result<MatrixTable<MatrixD>> steps_in_float64(const Problem& problem, const StopFlag* stop = nullptr);
 
 // The same as a processor with units for the format would do it, for kFloat32, kBfloat16, kFloat16:

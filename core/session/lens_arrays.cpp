@@ -55,11 +55,6 @@ template <class To>
 std::vector<NamedArray> gradient_arrays(const Gradient& gradient) {
   std::vector<NamedArray> arrays;
   for (const MatrixKind kind : kAllMatrixKinds) add_kind<To>(arrays, "d_", kind, gradient.by);
-  if (gradient.bias) {
-    const Shape shape = {static_cast<std::uint64_t>(gradient.bias->rows()),
-                         static_cast<std::uint64_t>(gradient.bias->cols())};
-    arrays.push_back({"d_bias", shape, cells_of<To>(std::vector<MatrixD>{*gradient.bias})});
-  }
   if (!gradient.sink.empty()) {
     arrays.push_back({"d_sink", {gradient.sink.size()}, std::vector<To>(gradient.sink.begin(), gradient.sink.end())});
   }

@@ -14,7 +14,7 @@ namespace qkv {
 std::vector<NamedArray> arrays_of(const MatrixTable<Matrix>& steps, const KeepMatrix& keep);
 std::vector<NamedArray> arrays_of(const MatrixTable<MatrixD>& steps, const KeepMatrix& keep);
 
-// "d_q", "d_scores", …: ∂L/∂ of the array of that name, in its shape; d_bias and d_sink where there are such options.
+// "d_q", "d_scores", …: ∂L/∂ of the array of that name, in its shape; d_sink where there are sinks.
 // float64 arrays where `wide`, else float32.
 std::vector<NamedArray> arrays_of(const Gradient& gradient, bool wide);
 

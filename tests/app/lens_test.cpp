@@ -184,6 +184,24 @@ TEST_CASE("every tab shows every lens, and every cell can be pointed at") {
   CHECK(h.app().lens() == nullptr);
 }
 
+TEST_CASE("a bias has a gradient and a difference, ALiBi, which nobody sets, stays as it is") {
+  Session session = worked_example();
+  session.problem.options.alibi = true;
+  session.problem.options.bias = SharedMatrix(random_matrix(7, 3, 3));
+  Harness h;
+  h.app().open(session, {});
+  h.frames(2);
+  h.click("lens/1");
+  REQUIRE(h.app().lens() != nullptr);
+  // With one head it is that of the scaled scores.
+  CHECK(*h.app().lens()->find({MatrixKind::kBias, 0}) == *h.app().lens()->find({MatrixKind::kScaled, 0}));
+  CHECK(h.app().lens()->find({MatrixKind::kAlibi, 0}) == nullptr);
+  h.point("matrix/bias/1/cell/1,1");
+  h.point("matrix/alibi/1/cell/1,1");
+  h.click("lens/2");
+  CHECK(h.app().lens()->find({MatrixKind::kBias, 0})->cwiseAbs().maxCoeff() > 0);
+}
+
 TEST_CASE("a target that an edit takes away, and another session, leave a lens that fits") {
   Harness h;
   h.app().open(layer_session(), {});

@@ -42,10 +42,11 @@ class Check {
               differences_.reach(kind));
       }
     }
-    CHECK(gradient_.bias.has_value() == (differences_.inputs().bias.size() > 0));
-    if (gradient_.bias) {
+    const MatrixD* bias = gradient_.by.find({MatrixKind::kBias});
+    CHECK((bias != nullptr) == (differences_.inputs().bias.size() > 0));
+    if (bias) {
       CAPTURE("bias");
-      input([](DoubleInputs& in) -> MatrixD& { return in.bias; }, *gradient_.bias, 1);
+      input([](DoubleInputs& in) -> MatrixD& { return in.bias; }, *bias, 1);
     }
     REQUIRE(static_cast<Index>(gradient_.sink.size()) == differences_.inputs().sink.size());
     if (gradient_.sink.empty()) return;
