@@ -6,6 +6,7 @@
 
 #include "core/attention/position.h"
 #include "core/attention/score_scaling.h"
+#include "core/attention/streamed_head.h"
 
 namespace qkv {
 namespace {
@@ -56,12 +57,23 @@ Matrix rope_map(const Rope& rope, Index positions, Index d_k) {
 std::optional<ScoreSpan> score_span(const Trace& trace, int head) {
   const double scale = effective_scale(trace.problem.options, trace.shapes.d_k);
   ScoreSpan span{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
-  const Matrix& scores = trace.heads[static_cast<std::size_t>(head)].scores;
-  for (Index n = 0; n < scores.size(); ++n) {
-    const double value = static_cast<double>(scores.data()[n]) * scale;
-    if (!std::isfinite(value)) continue;
+  const auto add = [&](float score) {
+    const double value = static_cast<double>(score) * scale;
+    if (!std::isfinite(value)) return;
     span.low = std::min(span.low, value);
     span.high = std::max(span.high, value);
+  };
+  if (static_cast<std::size_t>(head) < trace.streams.size()) {
+    const CellExtent seen = trace.streams[static_cast<std::size_t>(head)]->extent(MatrixKind::kScores);
+    if (seen.low > seen.high) return std::nullopt;
+    add(seen.low);
+    add(seen.high);
+  } else {
+    for_each_strip(*trace.source({MatrixKind::kScores, head}), [&](Index, const ConstMatrixRef& strip) {
+      for (Index r = 0; r < strip.rows(); ++r) {
+        for (Index c = 0; c < strip.cols(); ++c) add(strip(r, c));
+      }
+    });
   }
   if (span.low > span.high) return std::nullopt;
   return span;
@@ -69,13 +81,14 @@ std::optional<ScoreSpan> score_span(const Trace& trace, int head) {
 
 std::vector<double> weights_with(const Trace& trace, const AttentionOptions& options, int head, Index row) {
   const Shapes& shapes = trace.shapes;
-  const auto scores = trace.heads[static_cast<std::size_t>(head)].scores.row(row);
+  Matrix scores(1, shapes.nk);
+  trace.source({MatrixKind::kScores, head})->read({row, 0, 1, shapes.nk}, scores);
   const auto keys = static_cast<std::size_t>(shapes.nk);
   std::vector<double> weights(keys);
   std::vector<std::uint8_t> keep(keys);
   for (std::size_t j = 0; j < keys; ++j) {
     const auto key = static_cast<Index>(j);
-    weights[j] = static_cast<double>(scores(key));
+    weights[j] = static_cast<double>(scores(0, key));
     keep[j] = mask_reason(options, shapes.nq, shapes.nk, row, key) == MaskReason::kVisible;
   }
   ScoreScaling(options, shapes, head).apply(weights, row);
