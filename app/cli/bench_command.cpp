@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<BenchRows, 5> kAllRows{bench_variants, bench_sizes, bench_output_alone, bench_layer, bench_edits};
+constexpr std::array<BenchRows, 6> kAllRows{bench_variants, bench_sizes, bench_output_alone,
+                                            bench_layer,    bench_edits, bench_streamed};
 
 struct Report {
   MachineLimits limits;
@@ -37,6 +38,7 @@ std::string size_of(const BenchRow& row) {
 // How a row's time stands to what the machine can do; an edit's, to the whole pass that it spares.
 std::vector<std::string> rates_of(const Report& report, const BenchRow& row) {
   if (row.is_edit()) return {"", "", "1/" + format_fixed(row.full_seconds / row.seconds, 0) + " of a pass"};
+  if (row.flops == 0) return {};
   return {digits(row.gflops()), format_fixed(100 * report.share_of_peak(row), 0) + " %",
           format_fixed(report.of_limit(row), 2)};
 }
@@ -51,7 +53,8 @@ std::string text_of(const Report& report) {
   return processor_name() + ", " + threads + ", SIMD target " + kernel_target() + ".\n" +
          "At most, for each thread: " + digits(report.limits.fma_gflops) + " GFLOP/s in multiply-adds, " +
          digits(report.limits.exp_gelems) + " Gelem/s in exponentials.\n" +
-         "The limit is the time of both products over the visible cells, and one exponential for each.\n\n" +
+         "The limit is the time that the products over the visible cells and one exponential for each take at "
+         "least.\n\n" +
          table(rows, 2);
 }
 
@@ -74,7 +77,7 @@ std::string json_of(const Report& report) {
               {"ms", row.seconds * 1000}};
     if (row.is_edit()) {
       line["of_full_pass"] = row.seconds / row.full_seconds;
-    } else {
+    } else if (row.flops > 0) {
       line["gflops"] = row.gflops();
       line["of_fma_peak"] = report.share_of_peak(row);
       line["of_limit"] = report.of_limit(row);
@@ -103,10 +106,9 @@ int bench_command(const Arguments& words) {
   std::optional<std::string> threads;
   bool quick = false, as_json = false;
   CLI::App app{
-      "Times attention on this machine in float32: every variant with all its steps kept, as the window shows them, "
-      "the\n"
-      "output alone, a whole layer, and edits. Beside the times: operations a second, and what the machine can do at "
-      "most.",
+      "Times attention on this machine in float32: every variant with all its steps kept, as the window shows\n"
+      "them, the output alone, a whole layer, edits, and one head of 131072 tokens. Beside the times: operations\n"
+      "a second, and what the machine can do at most.",
       "qkvlab bench"};
   add_text(app, "--threads", threads, "N", "Threads to compute with (default: as many as the processor has)");
   app.add_flag("--quick", quick, "Small sizes and few runs: done in seconds, less exact");

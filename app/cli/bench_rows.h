@@ -13,13 +13,13 @@ namespace qkv::cli {
 
 // One computation and how long it takes.
 struct BenchRow {
-  std::string work;     // "all steps", "output alone", "layer", "edit"
-  std::string variant;  // "plain", "causal", …; of an edit what was edited
+  std::string work;     // "all steps", "output alone", "layer", "edit", "streamed"
+  std::string variant;  // "plain", "causal", …; of an edit what was edited; of a streamed head what is made of it
   int heads = 1, kv_heads = 1;
   std::ptrdiff_t n = 0, d = 0;  // tokens; columns of a head
   int threads = 1;
   double seconds = 0;  // the median of several runs
-  double flops = 0;    // of the products over visible cells; with `exps` what no full pass can leave out
+  double flops = 0;    // of the products over visible cells; with `exps` what no full pass can leave out; 0 = untold
   double exps = 0;
   double full_seconds = 0;  // of an edit: what the whole pass takes; else 0
 
@@ -43,5 +43,8 @@ Result<std::vector<BenchRow>> bench_layer(const BenchSettings& settings);  // X 
 Result<std::vector<BenchRow>> bench_output_alone(const BenchSettings& settings);
 // The trace brought up to date after one row of Q, of K or of V changed in every head.
 Result<std::vector<BenchRow>> bench_edits(const BenchSettings& settings);
+// A head of 131072 tokens that is never held: a coarse picture, the softmax of all rows with the overview, and a window
+// of exact weights.
+Result<std::vector<BenchRow>> bench_streamed(const BenchSettings& settings);
 
 }  // namespace qkv::cli

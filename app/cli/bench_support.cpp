@@ -33,17 +33,20 @@ double visible_pairs(const AttentionOptions& options, Index n) {
 
 }  // namespace
 
+double seconds_of(const std::function<void()>& run) {
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 double median_seconds(const BenchSettings& settings, const std::function<void()>& run) {
-  using Clock = std::chrono::steady_clock;
   // Short ones are repeated for long enough that the clock and the scheduler do not decide.
   const std::size_t runs = settings.quick ? 3 : 7;
   const double least_seconds = settings.quick ? 0.01 : 0.2;
   run();
   std::vector<double> times;
   for (double total = 0; times.size() < runs || total < least_seconds; total += times.back()) {
-    const Clock::time_point start = Clock::now();
-    run();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    times.push_back(seconds_of(run));
   }
   std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
   return times[times.size() / 2];

@@ -13,6 +13,8 @@ namespace qkv::cli {
 inline constexpr Index kBenchHeadSize = 64;
 inline constexpr int kBenchHeads = 8;
 
+// One run.
+double seconds_of(const std::function<void()>& run);
 // The median of several runs, after one that warms up.
 double median_seconds(const BenchSettings& settings, const std::function<void()>& run);
 

@@ -69,7 +69,7 @@ void digest_weights(const Trace& trace, int head, bool any_hidden, HeadDigest& r
 HeadDigest digest_head(const Trace& trace, int head, bool any_hidden) {
   HeadDigest result;
   digest_weights(trace, head, any_hidden, result);
-  for (const MatrixKind kind : {MatrixKind::kScores, MatrixKind::kScaled}) {
+  for (const MatrixKind kind : {MatrixKind::kScores, MatrixKind::kAlibi, MatrixKind::kScaled}) {
     result.scores = merge(result.scores, extent_of(trace, {kind, head}));
   }
   for (const MatrixKind kind : {MatrixKind::kQ, MatrixKind::kK, MatrixKind::kV, MatrixKind::kHeadsOut}) {

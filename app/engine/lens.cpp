@@ -26,10 +26,10 @@ std::optional<Error> check_size(const Shapes& s) {
 
 void add(LensResult& result, MatrixKind kind, Matrix shown) {
   const bool masked = kind == MatrixKind::kAttn;
-  const FiniteExtent extent = finite_extent(shown, masked ? &result.request.of->trace.keep : nullptr);
+  const FiniteExtent extent = masked ? finite_extent(shown, result.request.of->trace.keep.get()) : finite_extent(shown);
   FiniteExtent& total = result.extents[static_cast<std::size_t>(scale_group(kind))];
   total = merge(total, extent);
-  result.powers.add(kind, power_of(extent));
+  result.each.add(kind, extent);
   result.shown.add(kind, std::move(shown));
 }
 

@@ -21,11 +21,11 @@ struct LensRequest {
 // Immutable. Shapes are those of the trace.
 struct LensResult {
   LensRequest request;
-  MatrixTable<Matrix> shown;  // ∂L/∂ of each matrix, or the format's differences, float32
-  MatrixTable<int> powers;    // of ten that the cells' numbers are written in units of; 0 where that is 1
+  MatrixTable<Matrix> shown;       // ∂L/∂ of each matrix, or the format's differences, float32
+  MatrixTable<FiniteExtent> each;  // of each of them; of visible cells of the weights
   std::optional<Gradient> gradient;
   std::optional<Precision> precision;              // its differences are in `shown`
-  std::array<FiniteExtent, kScaleGroups> extents;  // by ScaleGroup, visible cells of the weights
+  std::array<FiniteExtent, kScaleGroups> extents;  // of those that share a colour scale, by ScaleGroup
   const Matrix* find(MatrixId id) const { return shown.find(id); }
 };
 

@@ -136,18 +136,17 @@ float draw_tab_bar(Ui& ui, const StageInput& in, ImVec2 min, float width, Action
   }
   const bool per_head = in.session.view.tab == Tab::kHead || in.session.view.tab == Tab::kProjection;
   const bool has_heads = per_head && in.computed.trace.shapes.heads > 1;
-  // The lens stands beside the tabs where there is room, else in a row of its own or that of the heads.
-  const float right = min.x + width - 24;
+  if (has_heads) draw_head_row(ui, in, {min.x + 20, bottom}, width - 40, queue);
+  // The lens stands beside the tabs where there is room, else in a row of its own; what is computed, at its left.
+  const float right = min.x + width - 24, heads_height = has_heads ? kHeadRow : 0;
   const bool beside = x + kLensRoom <= right;
-  const float lens_top = beside ? min.y + 7 : bottom + 3;
+  const float lens_top = beside ? min.y + 7 : bottom + heads_height + 3;
   const float lens_left = draw_lens_choice(ui, in, right, lens_top, queue) - 20;
   const std::string words = in.lens != nullptr ? lens_line(in) : formula(in.session.view.tab, in);
-  const float words_width = formula_width(ui, FontRole::kText13, words), words_right = beside ? lens_left : right;
-  if (x <= words_right - words_width)
-    draw_formula(ui, list, FontRole::kText13, {words_right - words_width, min.y + (kTabBarHeight - 13) / 2},
-                 ui.colors().dim, words);
-  if (has_heads) draw_head_row(ui, in, {min.x + 20, bottom}, (beside ? right : lens_left) - min.x - 20, queue);
-  return kTabBarHeight + (has_heads || !beside ? kHeadRow : 0);
+  const float words_x = lens_left - formula_width(ui, FontRole::kText13, words);
+  if (words_x >= (beside ? x : min.x + 24))
+    draw_formula(ui, list, FontRole::kText13, {words_x, lens_top + 8.5f}, ui.colors().dim, words);
+  return kTabBarHeight + heads_height + (beside ? 0 : kHeadRow);
 }
 
 void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, ImVec2 min, ImVec2 max) {

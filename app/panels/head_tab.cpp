@@ -150,7 +150,11 @@ float readable_width(const HeadLayoutInput& in) {
   const auto columns = static_cast<float>(in.shapes.d_k + in.shapes.d_v + in.shapes.nk * fixed.products);
   if (in.max.x - in.min.x >= fixed.width + columns * kLeastCell) return 0;
   if (columns * kReadableCell <= kMostCells) return fixed.width + columns * kReadableCell;
-  return in.bias && columns * kTightCell <= kMostTight ? fixed.width + columns * kTightCell : 0;
+  if (in.bias && columns * kTightCell <= kMostTight) return fixed.width + columns * kTightCell;
+  // However many cells: a matrix is not drawn narrower than its title.
+  constexpr float kTitleWidth = 72;
+  const float least = fixed.width + kTitleWidth * static_cast<float>(fixed.products + 2);
+  return columns * kLeastCell > least - fixed.width && in.max.x - in.min.x < least ? least : 0;
 }
 
 HeadLayout layout_head(const HeadLayoutInput& in) {

@@ -22,8 +22,8 @@ struct HeadLayout {
   ImVec2 bars;      // upper left corner of the colour bars
 };
 HeadLayout layout_head(const HeadLayoutInput& input);
-// The width that lets every cell of a small session carry its number, where the stage is too narrow for that; 0 where
-// it is not, or the session too large.
+// The width that lets every cell of a small session carry its number, and every matrix of a large one its title, where
+// the stage is too narrow for that; 0 where it is not.
 float readable_width(const HeadLayoutInput& input);
 
 void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, ImVec2 max, ActionQueue& queue);

@@ -1,5 +1,6 @@
 #include "app/panels/lens.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "app/panels/inspector.h"
@@ -34,7 +35,7 @@ std::string power_text(int power) {
 // The unit of a colour bar, of all matrices that share it.
 int bar_power(const StageInput& in, MatrixId id) { return has_lens(in, id) ? power_of(shown_extent(in, id)) : 0; }
 
-int power_of(const StageInput& in, MatrixId id) { return has_lens(in, id) ? *in.lens->powers.find(id) : 0; }
+int power_of(const StageInput& in, MatrixId id) { return has_lens(in, id) ? power_of(in.lens->each.at(id)) : 0; }
 
 // The matrix in a derivative or a difference.
 std::string lens_symbol(MatrixKind kind, bool transposed) {
@@ -95,18 +96,25 @@ void follow_target(const Trace& trace, StageState& state) {
   if (state.lens_target && !is_there(*state.lens_target)) state.lens_target.reset();
 }
 
-std::string lens_title(const StageInput& in, MatrixId id, bool transposed, const std::string& title) {
+std::string lens_title(const Ui& ui, const StageInput& in, MatrixId id, bool transposed, const std::string& title,
+                       const TitleRoom& room) {
   if (!has_lens(in, id)) return title;
   const std::optional<NumberFormat> format = lens_format(in.lens->request.lens);
   const std::string name = lens_symbol(id.kind, transposed);
-  const std::string of = format ? "Δ" + name + " " + short_name(*format) : "∂L/∂" + name;
-  const int power = power_of(in, id);
-  return power == 0 ? of : of + " · " + power_text(power);
+  const int power = room.numbers ? power_of(in, id) : 0;
+  const std::string unit = power == 0 ? "" : " · " + power_text(power);
+  const std::string whole = (format ? "Δ" + name + " " + short_name(*format) : "∂L/∂" + name) + unit;
+  if (formula_width(ui, FontRole::kBold13, whole) <= room.width) return whole;
+  return (format ? "Δ" : "∂") + name + unit;
 }
 
 std::string lens_subtitle(const StageInput& in, MatrixId id, const std::string& subtitle) {
   if (!has_lens(in, id)) return subtitle;
-  if (!in.lens->precision) return "";
+  if (!in.lens->precision) {
+    const FiniteExtent& extent = in.lens->each.at(id);
+    const auto largest = static_cast<double>(std::max(std::abs(extent.low), std::abs(extent.high)));
+    return extent.count == 0 || largest == 0 ? "0" : "up to " + format_value(largest, largest < 1 ? 3 : 1);
+  }
   const PrecisionSummary* summary = summary_of(*in.lens->precision, id);
   if (summary == nullptr) return "";
   std::string words = summary->largest == 0 ? "" : format_value(summary->largest_ulps, 1) + " ulp";

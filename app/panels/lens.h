@@ -16,9 +16,15 @@ bool has_lens(const StageInput& in, MatrixId id);
 // The cell whose gradient is shown: the chosen one of A, O, Concat or Out, until no cell is chosen any more.
 void follow_target(const Trace& trace, StageState& state);
 
-// "∂L/∂Q", "ΔQ bf16", with "·10⁻³" where the cells are written in that unit; `title` where there is no lens.
-std::string lens_title(const StageInput& in, MatrixId id, bool transposed, const std::string& title);
-// What deserves a word beside it: "0.5 ulp · 3 ∞"; `subtitle` where there is no lens.
+// "∂L/∂Q", "ΔQ bf16", with "· 10⁻³" where the numbers in its cells are written in that unit, shortened to what `room`
+// pixels hold ("∂Q", "ΔQ"); `title` where there is no lens.
+struct TitleRoom {
+  float width = 0;
+  bool numbers = true;  // the cells are wide enough for some
+};
+std::string lens_title(const Ui& ui, const StageInput& in, MatrixId id, bool transposed, const std::string& title,
+                       const TitleRoom& room);
+// What deserves a word beside it: "up to 0.147", "0.5 ulp · 3 ∞"; `subtitle` where there is no lens.
 std::string lens_subtitle(const StageInput& in, MatrixId id, const std::string& subtitle);
 // "∂L by Q, K, V, O", "Δ of scores · 10⁻³" for the colour bar of several; `name` where there is no lens.
 std::string lens_bar_name(const StageInput& in, MatrixId id, const std::string& name);

@@ -191,9 +191,13 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
   }
 }
 
-void draw_title(Ui& ui, const StageInput& in, const MatrixPlace& place) {
+void draw_title(Ui& ui, const StageInput& in, const Canvas& canvas) {
+  const MatrixPlace& place = canvas.place;
   if (place.title.empty()) return;
-  const std::string title = lens_title(in, place.id, place.transposed, place.title);
+  constexpr float kBeside = 26;   // that a title may stand out, less than matrices are apart
+  constexpr double kNumber = 20;  // narrower cells have no numbers
+  const std::string title =
+      lens_title(ui, in, place.id, place.transposed, place.title, {place.size.x + kBeside, canvas.cell_w() >= kNumber});
   const std::string subtitle = lens_subtitle(in, place.id, place.subtitle);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float top = place.min.y - (place.col_labels ? place.top_room : 0) - place.bar_room - 22;
@@ -356,7 +360,7 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
   list->PopClipRect();
   if (place.row_labels) draw_row_labels(ui, in, state, canvas);
   if (place.col_labels) draw_col_labels(ui, in, state, canvas);
-  draw_title(ui, in, place);
+  draw_title(ui, in, canvas);
   name_cells(ui, canvas, name);
   if (state.scrub.active && state.scrub.cell.id == place.id) {
     ImVec2 lo, hi;

@@ -6,7 +6,6 @@
 
 #include "core/attention/position.h"
 #include "core/attention/score_scaling.h"
-#include "core/attention/streamed_head.h"
 
 namespace qkv {
 namespace {
@@ -57,23 +56,17 @@ Matrix rope_map(const Rope& rope, Index positions, Index d_k) {
 std::optional<ScoreSpan> score_span(const Trace& trace, int head) {
   const double scale = effective_scale(trace.problem.options, trace.shapes.d_k);
   ScoreSpan span{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
-  const auto add = [&](float score) {
-    const double value = static_cast<double>(score) * scale;
-    if (!std::isfinite(value)) return;
-    span.low = std::min(span.low, value);
-    span.high = std::max(span.high, value);
-  };
-  if (static_cast<std::size_t>(head) < trace.streams.size()) {
-    const CellExtent seen = trace.streams[static_cast<std::size_t>(head)]->extent(MatrixKind::kScores);
-    if (seen.low > seen.high) return std::nullopt;
-    add(seen.low);
-    add(seen.high);
-  } else {
-    for_each_strip(*trace.source({MatrixKind::kScores, head}), [&](Index, const ConstMatrixRef& strip) {
-      for (Index r = 0; r < strip.rows(); ++r) {
-        for (Index c = 0; c < strip.cols(); ++c) add(strip(r, c));
-      }
-    });
+  const std::shared_ptr<const MatrixSource> scores = trace.source({MatrixKind::kScores, head});
+  Matrix cells(1, trace.shapes.nk);
+  const Index most_rows = std::max<Index>(kMostMapCells, kMostSpanCells / trace.shapes.nk);
+  for (const Index row : sampled(trace.shapes.nq, most_rows)) {
+    scores->read({row, 0, 1, trace.shapes.nk}, cells);
+    for (Index key = 0; key < trace.shapes.nk; ++key) {
+      const double value = static_cast<double>(cells(0, key)) * scale;
+      if (!std::isfinite(value)) continue;
+      span.low = std::min(span.low, value);
+      span.high = std::max(span.high, value);
+    }
   }
   if (span.low > span.high) return std::nullopt;
   return span;

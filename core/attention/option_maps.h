@@ -24,8 +24,9 @@ Matrix added_map(const AttentionOptions& options, const Shapes& shapes, int head
 // [≤ 64, ≤ 64] of [positions, d_k / 2]
 Matrix rope_map(const Rope& rope, Index positions, Index d_k);
 
-// The ends of what a head's scores are after the scale, before the cap; nullopt where none is finite. Visible or not, but
-// for a streamed trace: of the visible ones seen so far.
+// The ends of what a head's scores are after the scale, before the cap; nullopt where none is finite. Visible or not.
+// Of a head with more cells than this, the rows are sampled.
+inline constexpr Index kMostSpanCells = Index{1} << 22;
 struct ScoreSpan {
   double low = 0, high = 0;
 };

@@ -1,5 +1,6 @@
 #include "core/attention/position.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -46,14 +47,23 @@ double alibi_slope(int head, int heads) {
   return std::exp2(-8.0 * (2 * (head - power) + 1) / (2.0 * power));
 }
 
-Matrix alibi_term(int head, int heads, Index nq, Index nk, Index shift) {
-  const double slope = alibi_slope(head, heads);
-  Matrix term(nq, nk);
-  for (Index i = 0; i < nq; ++i) {
-    for (Index j = 0; j < nk; ++j)
-      term(i, j) = static_cast<float>(0 - slope * static_cast<double>(std::abs(i + shift - j)));
+void AlibiCells::read(const Rect& rect, MatrixRef out) const {
+  const double slope = alibi_slope(head_, heads_);
+  for (Index r = 0; r < rect.rows; ++r) {
+    for (Index c = 0; c < rect.cols; ++c) {
+      const Index distance = std::abs(rect.row + r + shift_ - rect.col - c);
+      out(r, c) = static_cast<float>(0 - slope * static_cast<double>(distance));
+    }
   }
-  return term;
+}
+
+void AlibiCells::reduce(const Rect& rect, int level, Reduction how, MatrixRef out) const {
+  const Index side = Index{1} << std::clamp(level, 0, 40);  // 2^40 is more than any matrix has rows
+  for (Index row = 0; row < out.rows(); ++row) {
+    Matrix cells(std::min(side, rect.rows - row * side), rect.cols);
+    read({rect.row + row * side, rect.col, cells.rows(), cells.cols()}, cells);
+    reduce_cells(cells, side, how, out.middleRows(row, 1));
+  }
 }
 
 }  // namespace qkv

@@ -4,7 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "core/attention/options.h"
+#include "core/attention/matrix_source.h"
+#include "core/attention/source.h"
 
 namespace qkv {
 
@@ -33,7 +34,23 @@ MatrixD positioned(const Matrix& rows, const std::optional<Rope>& rope, Index fi
 // power of two, then every second slope of twice that (Press et al. 2022, the authors' get_slopes).
 double alibi_slope(int head, int heads);
 
-// What ALiBi adds to the scores of a head: −slope·|i − j|, [Nq, Nk], −0 nowhere. `shift` is query_shift().
-Matrix alibi_term(int head, int heads, Index nq, Index nk, Index shift);
+// What ALiBi adds to the scores of a head, −slope·|i − j|, [Nq, Nk], worked out where it is read. −0 nowhere.
+class AlibiCells final : public MatrixSource {
+ public:
+  AlibiCells(const AttentionOptions& options, const Shapes& shapes, int head)
+      : head_(head),
+        heads_(shapes.heads),
+        nq_(shapes.nq),
+        nk_(shapes.nk),
+        shift_(query_shift(options, shapes.nq, shapes.nk)) {}
+  Index rows() const override { return nq_; }
+  Index cols() const override { return nk_; }
+  void read(const Rect& rect, MatrixRef out) const override;
+  void reduce(const Rect& rect, int level, Reduction how, MatrixRef out) const override;
+
+ private:
+  int head_, heads_;
+  Index nq_, nk_, shift_;
+};
 
 }  // namespace qkv

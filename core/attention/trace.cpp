@@ -126,6 +126,9 @@ std::shared_ptr<const MatrixSource> Trace::source(MatrixId id) const {
   if (of_kernel && id.head >= 0 && static_cast<std::size_t>(id.head) < kernels.size()) {
     return std::make_shared<KernelCells>(kernels[static_cast<std::size_t>(id.head)], id.kind);
   }
+  if (id.kind == MatrixKind::kAlibi && problem.options.alibi && id.head >= 0 && id.head < shapes.heads) {
+    return std::make_shared<AlibiCells>(problem.options, shapes, id.head);
+  }
   const Matrix* held = find(id);
   const auto stream = static_cast<std::size_t>(id.kind == MatrixKind::kKeep ? 0 : id.head);
   if (!held && id.head >= 0 && stream < streams.size()) return streamed_source(streams[stream], id.kind);
@@ -152,9 +155,10 @@ void set_lazy_masks(Trace& trace) {
   });
   trace.alibi.clear();
   for (int head = 0; options.alibi && head < shapes.heads; ++head) {
-    trace.alibi.emplace_back([options, shapes, head] {
-      const Index shift = query_shift(options, shapes.nq, shapes.nk);
-      return std::make_shared<const Matrix>(alibi_term(head, shapes.heads, shapes.nq, shapes.nk, shift));
+    trace.alibi.emplace_back([cells = AlibiCells(options, shapes, head)] {
+      auto whole = std::make_shared<Matrix>(cells.rows(), cells.cols());
+      cells.read({0, 0, cells.rows(), cells.cols()}, *whole);
+      return whole;
     });
   }
 }

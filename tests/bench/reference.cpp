@@ -138,7 +138,7 @@ double worst_of_layer(const Case& of, const Inputs& inputs, const Outputs& outpu
       score_error = std::max(score_error, head.score_error * std::sqrt(1.0 * kModelSize / kHeadSize));
     }
     const std::vector<double> want = product(concat, inputs.wo, 1, kModelSize);
-    const double allowed = 8 * 4 * out_size * (score_error + std::sqrt(of.n) * kEps);
+    const double allowed = 4 * out_size * (score_error + std::sqrt(of.n) * kEps);
     const float* got = outputs.out.data() + static_cast<std::size_t>(row) * kModelSize;
     for (std::size_t c = 0; c < kModelSize; ++c) worst = std::max(worst, share(got[c], want[c], allowed));
   }

@@ -12,7 +12,7 @@ namespace qkv::bench {
 //   weight · (2·e_s + 32·eps)                     for a weight: exp turns a score's error into a relative one, the
 //                                                 denominator has one too, exp and the division a few eps of their own;
 //   4 · max|v| · √Σweight² · (e_s + √N·eps)       for O, a sum over N keys whose errors do not know of each other;
-//   8 times as much, with d_model for d, for a layer, which is four such products.
+//   as much, with d_model for d in e_s, for a layer.
 double worst_error(const Case& of, const Inputs& inputs, const Outputs& outputs);
 
 }  // namespace qkv::bench

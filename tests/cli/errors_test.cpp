@@ -167,6 +167,8 @@ TEST_CASE("wrong usage: exit code 2, one line that says what there is") {
       {{"screenshot", "worked_example", "-o", png, "--size", "99999x800"}, "from 200 to 8192"},
       {{"screenshot", "worked_example", "-o", png, "--scale", "9"}, "0.5 to 4"},
       {{"screenshot", "worked_example", "-o", png, "--size", "8000x800", "--scale", "4"}, "16384"},
+      {{"screenshot", "worked_example", "-o", png, "--lens", "half"},
+       "there are values, gradient, float32, bfloat16, float16"},
       {{"screenshot", "worked_example", "-o", png, "--tab", "compare"}, "head, heads, concat"},
       {{"inspect"}, "FILE is required"},
       {{"inspect", "worked_example", "--xml"}, "--xml"},

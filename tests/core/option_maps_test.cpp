@@ -7,6 +7,7 @@
 
 #include "core/attention/position.h"
 #include "core/attention/temperature.h"
+#include "core/attention/update.h"
 #include "tests/core/attention_support.h"
 
 using namespace qkv;
@@ -47,7 +48,14 @@ TEST_SUITE("option maps") {
     const auto slope = static_cast<float>(alibi_slope(1, 4));
     const Matrix alibi = -slope * matrix({{1, 0, 1}, {2, 1, 0}});
     CHECK(added_map({.alibi = true}, shapes, 1) == alibi);
-    CHECK(alibi_term(1, 4, 2, 3, 1) == alibi);
+    const AlibiCells cells({}, shapes, 1);
+    Matrix whole(2, 3), part(1, 2), reduced(1, 2);
+    cells.read({0, 0, 2, 3}, whole);
+    CHECK(whole == alibi);
+    cells.read({1, 1, 1, 2}, part);
+    CHECK(part == alibi.block(1, 1, 1, 2));
+    cells.reduce({0, 0, 2, 3}, 1, Reduction::kMax, reduced);
+    CHECK(reduced == slope * matrix({{0, 0}}));
     CHECK(added_map({.alibi = true, .bias = SharedMatrix(bias)}, shapes, 1).isApprox(bias + alibi));
   }
 
@@ -96,5 +104,32 @@ TEST_SUITE("option maps") {
         CHECK(std::abs(weights[static_cast<std::size_t>(j)] - double(want.heads[1].attn(row, j))) <= 1e-6);
       }
     }
+  }
+
+  TEST_CASE("on the float32 path ALiBi and B are found too, and stay through an edit") {
+    Problem problem = random_problem(2, 2, 40, 40, 8, 4);
+    problem.options = {.alibi = true, .bias = random_matrix(40, 40, 3)};
+    Trace trace = forward(problem, {.arithmetic = Arithmetic::kFloat32}).value();
+    const Matrix before = *trace.find({MatrixKind::kAlibi, 1});
+    CHECK(before == *run(problem).find({MatrixKind::kAlibi, 1}));
+    CHECK(before(3, 9) == -6 * 0x1p-8f);
+    Problem edited = problem;
+    source_of(edited).q[0].edit()(5, 1) += 1;
+    UpdateReport report;
+    trace = update(std::move(trace), edited, {.arithmetic = Arithmetic::kFloat32}, &report).value();
+    CHECK_FALSE(report.full);
+    REQUIRE(trace.find({MatrixKind::kAlibi, 1}) != nullptr);
+    CHECK(*trace.find({MatrixKind::kAlibi, 1}) == before);
+    CHECK(trace.find({MatrixKind::kBias, 0}) == &trace.problem.options.bias->get());
+    // Another bias is another pass, whose scores show it.
+    edited.options.bias->edit()(5, 1) += 2;
+    const float score = trace.heads[0].scaled(5, 1);
+    trace = update(std::move(trace), edited, {.arithmetic = Arithmetic::kFloat32}, &report).value();
+    CHECK(report.full);
+    CHECK(trace.heads[0].scaled(5, 1) == doctest::Approx(score + 2).epsilon(1e-6));
+    const auto cells = trace.source({MatrixKind::kAlibi, 0});
+    Matrix cell(1, 1);
+    cells->read({0, 39, 1, 1}, cell);
+    CHECK(cell(0, 0) == -39 * 0x1p-4f);
   }
 }

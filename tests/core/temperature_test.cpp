@@ -43,8 +43,8 @@ TEST_SUITE("temperature") {
       const Trace trace = at_temperature(problem, t);
       for (int head = 0; head < 2; ++head) {
         double most = 0;  // |s|/(T·√d_k), by which a relative error of the scale moves an exponent
-        for (Index n = 0; n < trace.heads[0].scaled.size(); ++n) {
-          most = std::max(most, std::abs(double(trace.heads[static_cast<std::size_t>(head)].scaled.data()[n])));
+        for (Index n = 0; n < trace.heads[0].scaled->size(); ++n) {
+          most = std::max(most, std::abs(double(trace.heads[static_cast<std::size_t>(head)].scaled->data()[n])));
         }
         for (Index row = 0; row < 6; ++row) {
           const std::vector<double> want = slow_row(problem, t, head, row);
@@ -70,14 +70,14 @@ TEST_SUITE("temperature") {
     const Problem problem = random_problem(1, 1, 5, 8, 4, 2);
     for (const double t : {10.0, 1e3, 1e6}) {
       const Trace trace = at_temperature(problem, t);
-      const double spread = double(trace.heads[0].scores.maxCoeff() - trace.heads[0].scores.minCoeff()) / (t * 2);
+      const double spread = double(trace.heads[0].scores->maxCoeff() - trace.heads[0].scores->minCoeff()) / (t * 2);
       // Weights of scores within `spread` of each other lie within a factor exp(spread) of 1/Nk.
       const double bound = std::expm1(spread) / 8 + 0x1p-24;
-      CHECK((trace.heads[0].attn.array().cast<double>() - 0.125).abs().maxCoeff() <= bound);
+      CHECK((trace.heads[0].attn->array().cast<double>() - 0.125).abs().maxCoeff() <= bound);
     }
     Problem uniform = problem;
     uniform.options.scale = 0.0f;
-    CHECK((run(uniform).heads[0].attn.array() == 0.125f).all());
+    CHECK((run(uniform).heads[0].attn->array() == 0.125f).all());
     CHECK(std::isinf(temperature(uniform.options, 4)));
   }
 
