@@ -19,6 +19,8 @@ class CellSource final : public MatrixSource {
   CellSource(Head head, CellKind kind) : head_(std::move(head)), kind_(kind) {}
   Index rows() const override { return head_->shapes().nq; }
   Index cols() const override { return head_->shapes().nk; }
+  int overview_level() const override { return head_->overview_level(); }
+  std::uint64_t generation() const override { return head_->generation(); }
 
   void read(const Rect& rect, MatrixRef out) const override { head_->impl().cells.read(kind_, rect, block_of(out)); }
 
@@ -66,6 +68,7 @@ class OutSource final : public MatrixSource {
   explicit OutSource(Head head) : head_(std::move(head)) {}
   Index rows() const override { return head_->shapes().nq; }
   Index cols() const override { return head_->shapes().d_v; }
+  std::uint64_t generation() const override { return head_->generation(); }
 
   void read(const Rect& rect, MatrixRef out) const override {
     const StreamedHead::Impl& head = head_->impl();
