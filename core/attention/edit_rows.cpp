@@ -104,24 +104,20 @@ float finite_magnitude(std::span<const float> row) {
   return largest;
 }
 
-Eigen::VectorXf key_magnitudes(const Matrix& values) {
-  Eigen::VectorXf result(values.rows());
-  for (Index key = 0; key < values.rows(); ++key) result[key] = finite_magnitude(row_of(values, key));
-  return result;
-}
-
-void make_sums(KernelHead& head) {
+void make_sums(KernelHead& head, const Matrix& values) {
   const auto rows = static_cast<std::size_t>(head.shapes.nq);
-  head.sums = EditSums{MatrixD(head.shapes.nq, head.shapes.d_v), std::vector<double>(rows), std::vector<double>(rows)};
+  head.sums = EditSums{MatrixD(head.shapes.nq, head.shapes.d_v), std::vector<double>(rows), std::vector<double>(rows),
+                       Eigen::VectorXf(values.rows())};
+  for (Index key = 0; key < values.rows(); ++key) head.sums->values[key] = finite_magnitude(row_of(values, key));
 }
 
-void reset_sums(KernelHead& head, const Eigen::VectorXf& magnitudes, Index first, Index count, FloatBlock out) {
+void reset_sums(KernelHead& head, Index first, Index count, FloatBlock out) {
   EditSums& sums = *head.sums;
   for (Index row = first; row < first + count; ++row) {
     const auto i = static_cast<std::size_t>(row);
     const Eigen::Map<const RowVector> of_row(out.row(row), out.cols);
     sums.out.row(row) = of_row.cast<double>() * head.rows[i].sum;
-    sums.magnitude[i] = static_cast<double>(head.weights.row(row).dot(magnitudes));
+    sums.magnitude[i] = static_cast<double>(head.weights.row(row).dot(sums.values));
     sums.high[i] = sums.magnitude[i];
   }
 }

@@ -17,14 +17,13 @@ struct KeyEdit {
   std::vector<float> old_value;  // [d_v]
 };
 
-// Largest finite |value|, and that of each row of V, [Nk].
+// Largest finite |value|.
 float finite_magnitude(std::span<const float> row);
-Eigen::VectorXf key_magnitudes(const Matrix& values);
 
-// Room for the sums of all rows.
-void make_sums(KernelHead& head);
+// Room for the sums of all rows, and the magnitudes of `values` [Nk, d_v].
+void make_sums(KernelHead& head, const Matrix& values);
 // The sums of rows [first, first + count) from their weights, statistics and normalized `out` [Nq, d_v].
-void reset_sums(KernelHead& head, const Eigen::VectorXf& magnitudes, Index first, Index count, FloatBlock out);
+void reset_sums(KernelHead& head, Index first, Index count, FloatBlock out);
 
 // Redoes what edited keys touch in query rows [first, first + count) of a head whose PackedKeyValues are those after
 // the edit and whose sums exist. `values` [Nk, d_v] after the edit. Rows that cannot be patched are marked in `redo`

@@ -139,17 +139,22 @@ bool project_output(Trace& trace, const PassOptions& options) {
   return project_rows(trace.concat, **trace.problem.wo, trace.problem.bo, *trace.out, options);
 }
 
-void present_head(Trace& trace, int head) {
+void present_cells(Trace& trace, int head) {
   const auto h = static_cast<std::size_t>(head);
   const std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
   HeadTrace& shown = trace.heads[h];
   shown.scores = lazy_cells(kernel, MatrixKind::kScores);
   shown.scaled = lazy_cells(kernel, MatrixKind::kScaled);
   shown.attn = lazy_cells(kernel, MatrixKind::kAttn);
-  shown.out = trace.concat.middleCols(head * trace.shapes.d_v, trace.shapes.d_v);
-  const std::optional<float> sink = head_input(*kernel).sink;
-  shown.rows.resize(kernel->rows.size());
-  std::transform(kernel->rows.begin(), kernel->rows.end(), shown.rows.begin(),
+}
+
+void present_rows(Trace& trace, int head, Index first, Index count) {
+  const auto h = static_cast<std::size_t>(head);
+  const KernelHead& kernel = *trace.kernels[h];
+  HeadTrace& shown = trace.heads[h];
+  shown.out.middleRows(first, count) = trace.concat.block(first, head * trace.shapes.d_v, count, trace.shapes.d_v);
+  const std::optional<float> sink = head_input(kernel).sink;
+  std::transform(kernel.rows.begin() + first, kernel.rows.begin() + first + count, shown.rows.begin() + first,
                  [&](const RowSoftmax& row) { return row_stats(row, sink); });
 }
 
@@ -193,7 +198,16 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
     rows.push_back({head, 0, shapes.nq});
   }
   if (!run_rows(trace, rows, options)) return false;
-  for (int head = 0; head < shapes.heads; ++head) present_head(trace, head);
+  for (HeadTrace& head : trace.heads) {
+    head.out.resize(shapes.nq, shapes.d_v);
+    head.rows.resize(static_cast<std::size_t>(shapes.nq));
+  }
+  const double copied = static_cast<double>(shapes.nq) * shapes.heads * 100;
+  const auto present = [&](Index head, int) {
+    present_cells(trace, static_cast<int>(head));
+    present_rows(trace, static_cast<int>(head), 0, shapes.nq);
+  };
+  if (!share_out(shapes.heads, copied, options, present)) return false;
   return project_output(trace, options);
 }
 

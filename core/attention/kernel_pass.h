@@ -16,6 +16,7 @@ struct EditSums {
   MatrixD out;                    // [Nq, d_v] Σ weights·V, not normalized
   std::vector<double> magnitude;  // [Nq] Σ weight · largest |V| of the key: what bounds the rounding of `out`
   std::vector<double> high;       // [Nq] the largest magnitude since the row was last computed in full
+  Eigen::VectorXf values;         // [Nk] largest finite |V| of each key
 };
 
 // What the float32 path keeps of one query head. Not shared with anyone who writes.
@@ -55,8 +56,9 @@ struct RowTask {
 };
 bool run_rows(Trace& trace, const std::vector<RowTask>& rows, const PassOptions& options);
 bool project_output(Trace& trace, const PassOptions& options);
-// The lazy matrices and row statistics of a head from its KernelHead; its `out` from the concat.
-void present_head(Trace& trace, int head);
+// What the trace shows of a head: its lazy matrices, and of some rows the statistics and `out`, both of full size.
+void present_cells(Trace& trace, int head);
+void present_rows(Trace& trace, int head, Index first, Index count);
 RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink);
 
 // forward() of a problem whose shapes are known.

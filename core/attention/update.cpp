@@ -36,13 +36,6 @@ std::optional<DirectSource> edited_source(const Trace& trace, const Problem& edi
   return DirectSource{std::move(*q), std::move(*k), std::move(*v)};
 }
 
-std::vector<std::vector<Index>> changed_rows(const std::vector<SharedMatrix>& before,
-                                             const std::vector<SharedMatrix>& after) {
-  std::vector<std::vector<Index>> rows;
-  for (std::size_t h = 0; h < before.size(); ++h) rows.push_back(qkv::changed_rows(before[h], after[h]));
-  return rows;
-}
-
 bool can_patch(const Trace& trace, const Problem& edited, const Shapes& shapes, Arithmetic arithmetic) {
   return arithmetic == Arithmetic::kFloat32 && trace.arithmetic == arithmetic && trace.shapes == shapes &&
          !trace.kernels.empty() && trace.problem.source.index() == edited.source.index() &&
@@ -52,35 +45,66 @@ bool can_patch(const Trace& trace, const Problem& edited, const Shapes& shapes, 
 class Patch {
  public:
   Patch(Trace& trace, const PassOptions& options, UpdateReport& report)
-      : trace_(trace), options_(options), report_(report) {}
+      : trace_(trace), options_(options), report_(report), heads_(static_cast<std::size_t>(trace.shapes.heads)) {}
 
   // False when stopped.
   bool apply(const Problem& edited, DirectSource source) {
-    const Shapes& shapes = trace_.shapes;
-    const Changes changes = {changed_rows(trace_.q, source.q), changed_rows(trace_.k, source.k),
-                             changed_rows(trace_.v, source.v), false};
-    redo_.resize(static_cast<std::size_t>(shapes.heads));
-    touched_.assign(redo_.size(), false);
+    const Changes changes = find_changes(source);
     std::vector<std::vector<KeyEdit>> edits;
-    for (int kv_head = 0; kv_head < shapes.kv_heads; ++kv_head) {
+    for (int kv_head = 0; kv_head < trace_.shapes.kv_heads; ++kv_head) {
       edits.push_back(edit_keys(kv_head, changes, source));
     }
     trace_.q = std::move(source.q);
     trace_.k = std::move(source.k);
     trace_.v = std::move(source.v);
-    for (int head = 0; head < shapes.heads; ++head) {
-      if (!edit_head(head, changes.q[static_cast<std::size_t>(head)],
-                     edits[static_cast<std::size_t>(kv_head_of(shapes, head))])) {
-        return false;
-      }
+    for (int head = 0; head < trace_.shapes.heads; ++head) {
+      begin_head(head, changes.q[static_cast<std::size_t>(head)],
+                 edits[static_cast<std::size_t>(kv_head_of(trace_.shapes, head))]);
     }
-    return redo_rows() && finish(edited);
+    return patch() && redo_rows() && finish(edited);
   }
 
  private:
+  // What becomes of a query head.
+  struct Head {
+    const std::vector<KeyEdit>* edits = nullptr;  // to patch its rows with; nullptr = none
+    bool touched = false, makes_sums = false;
+    std::vector<std::uint8_t> redo;  // [Nq], 1 = by attend_rows(); empty where the head is not touched
+  };
+
   FloatBlock out_of(int head) const {
     const Index width = trace_.shapes.d_v;
     return {trace_.concat.data() + head * width, trace_.shapes.nq, width, trace_.concat.cols()};
+  }
+  const Matrix& values_of(int head) const {
+    return *trace_.v[static_cast<std::size_t>(kv_head_of(trace_.shapes, head))];
+  }
+
+  // Calls work(task) on the pool where the tasks are worth it. False when stopped.
+  template <class Work>
+  bool share_out(Index tasks, Work work) const {
+    const Index cells = trace_.shapes.nq * (trace_.shapes.d_v + trace_.shapes.d_k);
+    if (options_.pool && cells >= 1 << 16) {
+      return options_.pool->run(
+          tasks, [&](Index task, int) { work(task); }, options_.stop);
+    }
+    for (Index task = 0; task < tasks; ++task) work(task);
+    return !is_stopped(options_.stop);
+  }
+
+  Changes find_changes(const DirectSource& source) const {
+    Changes changes;
+    const std::vector<SharedMatrix>* before[] = {&trace_.q, &trace_.k, &trace_.v};
+    const std::vector<SharedMatrix>* after[] = {&source.q, &source.k, &source.v};
+    std::vector<std::vector<Index>>* rows[] = {&changes.q, &changes.k, &changes.v};
+    for (std::size_t n = 0; n < 3; ++n) rows[n]->resize(before[n]->size());
+    for (std::size_t n = 0; n < 3; ++n) {
+      for (std::size_t h = 0; h < before[n]->size(); ++h) {
+        if (!(*before[n])[h].same_storage((*after[n])[h]))
+          (*rows[n])[h] = changed_rows((*before[n])[h], (*after[n])[h]);
+      }
+    }
+    return changes;
   }
 
   // Brings the packed keys and values up to date and says what changed.
@@ -105,23 +129,29 @@ class Patch {
     return edits;
   }
 
-  bool edit_head(int head, const std::vector<Index>& q_rows, const std::vector<KeyEdit>& edits) {
-    const auto h = static_cast<std::size_t>(head);
-    KernelHead& kernel = *trace_.kernels[h];
+  void begin_head(int head, const std::vector<Index>& q_rows, const std::vector<KeyEdit>& edits) {
+    Head& plan = heads_[static_cast<std::size_t>(head)];
+    KernelHead& kernel = *trace_.kernels[static_cast<std::size_t>(head)];
     const Index nq = trace_.shapes.nq;
-    if (q_rows.empty() && edits.empty()) return true;
-    touched_[h] = true;
-    if (!q_rows.empty()) kernel.q = edited_queries(kernel, trace_.q[h], q_rows);
-    std::vector<std::uint8_t>& redo = redo_[h];
+    if (q_rows.empty() && edits.empty()) return;
+    plan.touched = true;
+    if (!q_rows.empty()) kernel.q = edited_queries(kernel, trace_.q[static_cast<std::size_t>(head)], q_rows);
     const bool is_whole = static_cast<Index>(q_rows.size()) * kLeastWholePart >= nq ||
                           static_cast<Index>(edits.size()) * kLeastWholePart >= trace_.shapes.nk;
-    redo.assign(static_cast<std::size_t>(nq), is_whole ? 1 : 0);
+    plan.redo.assign(static_cast<std::size_t>(nq), is_whole ? 1 : 0);
     if (is_whole) {
       kernel.sums.reset();
-      return true;
+      return;
     }
-    for (const Index row : q_rows) redo[static_cast<std::size_t>(row)] = 1;
-    return edits.empty() || patch_head(head, edits);
+    for (const Index row : q_rows) plan.redo[static_cast<std::size_t>(row)] = 1;
+    if (edits.empty()) return;
+    plan.edits = &edits;
+    plan.makes_sums = !kernel.sums;
+    if (plan.makes_sums) make_sums(kernel, values_of(head));
+    // Sums that are made now are those from before the edit.
+    for (const KeyEdit& edit : edits) {
+      if (plan.makes_sums) kernel.sums->values[edit.key] = finite_magnitude(edit.old_value);
+    }
   }
 
   SharedMatrix edited_queries(const KernelHead& kernel, const SharedMatrix& q, const std::vector<Index>& rows) const {
@@ -129,84 +159,91 @@ class Patch {
     if (!rope) return q;
     SharedMatrix turned = kernel.q;
     Matrix& cells = turned.edit();
-    for (const Index row : rows) {
-      cells.row(row) = positioned(q->row(row), rope, row).cast<float>();
-    }
+    for (const Index row : rows) cells.row(row) = positioned(q->row(row), rope, row).cast<float>();
     return turned;
   }
 
-  bool patch_head(int head, const std::vector<KeyEdit>& edits) {
-    const auto h = static_cast<std::size_t>(head);
-    KernelHead& kernel = *trace_.kernels[h];
-    const Matrix& values = *trace_.v[static_cast<std::size_t>(kv_head_of(trace_.shapes, head))];
-    const bool is_new = !kernel.sums;
-    if (is_new) make_sums(kernel);
-    Eigen::VectorXf magnitudes = is_new ? key_magnitudes(values) : Eigen::VectorXf();
-    for (const KeyEdit& edit : edits) {  // the sums are those from before the edit
-      if (is_new) magnitudes[edit.key] = finite_magnitude(edit.old_value);
+  // Query rows of the heads that are patched, in parts.
+  std::vector<RowTask> patched_parts() const {
+    std::vector<RowTask> parts;
+    for (int head = 0; head < trace_.shapes.heads; ++head) {
+      if (!heads_[static_cast<std::size_t>(head)].edits) continue;
+      for (Index first = 0; first < trace_.shapes.nq; first += kPatchRows) {
+        parts.push_back({head, first, std::min(kPatchRows, trace_.shapes.nq - first)});
+      }
     }
-    return in_parts([&](Index first, Index count) {
-      if (is_new) reset_sums(kernel, magnitudes, first, count, out_of(head));
-      patch_rows(kernel, edits, values, first, count, out_of(head), redo_[h]);
-    });
+    return parts;
   }
 
-  // Calls work(first, count) for parts of the query rows, on the pool. False when stopped.
-  template <class Work>
-  bool in_parts(Work work) const {
-    const Index nq = trace_.shapes.nq, parts = (nq + kPatchRows - 1) / kPatchRows;
-    const auto task = [&](Index part, int) { work(part * kPatchRows, std::min(kPatchRows, nq - part * kPatchRows)); };
-    if (options_.pool && nq * trace_.shapes.d_v >= 1 << 16) return options_.pool->run(parts, task, options_.stop);
-    for (Index part = 0; part < parts; ++part) task(part, 0);
-    return !is_stopped(options_.stop);
+  bool patch() {
+    const std::vector<RowTask> parts = patched_parts();
+    const bool complete = share_out(static_cast<Index>(parts.size()), [&](Index index) {
+      const RowTask& part = parts[static_cast<std::size_t>(index)];
+      Head& plan = heads_[static_cast<std::size_t>(part.head)];
+      KernelHead& kernel = *trace_.kernels[static_cast<std::size_t>(part.head)];
+      if (plan.makes_sums) reset_sums(kernel, part.first, part.count, out_of(part.head));
+      patch_rows(kernel, *plan.edits, values_of(part.head), part.first, part.count, out_of(part.head), plan.redo);
+    });
+    for (int head = 0; head < trace_.shapes.heads; ++head) {
+      const Head& plan = heads_[static_cast<std::size_t>(head)];
+      if (!plan.edits) continue;
+      for (const KeyEdit& edit : *plan.edits) {
+        const Matrix& values = values_of(head);
+        trace_.kernels[static_cast<std::size_t>(head)]->sums->values[edit.key] =
+            finite_magnitude({values.row(edit.key).data(), static_cast<std::size_t>(values.cols())});
+      }
+    }
+    return complete;
   }
 
   bool redo_rows() {
-    std::vector<RowTask> tasks;
     for (int head = 0; head < trace_.shapes.heads; ++head) {
-      const std::vector<std::uint8_t>& redo = redo_[static_cast<std::size_t>(head)];
-      for (std::size_t first = 0; first < redo.size();) {
-        const auto begin = std::find(redo.begin() + static_cast<std::ptrdiff_t>(first), redo.end(), 1);
+      const std::vector<std::uint8_t>& redo = heads_[static_cast<std::size_t>(head)].redo;
+      for (auto begin = std::find(redo.begin(), redo.end(), 1); begin != redo.end();) {
         const auto end = std::find(begin, redo.end(), 0);
-        if (begin != end) tasks.push_back({head, begin - redo.begin(), end - begin});
-        first = static_cast<std::size_t>(end - redo.begin());
+        redone_.push_back({head, begin - redo.begin(), end - begin});
         report_.redone_rows += end - begin;
+        begin = std::find(end, redo.end(), 1);
       }
     }
-    if (!run_rows(trace_, tasks, options_)) return false;
-    Eigen::VectorXf magnitudes;
-    int of_head = -1;
-    for (const RowTask& task : tasks) {
+    if (!run_rows(trace_, redone_, options_)) return false;
+    return share_out(static_cast<Index>(redone_.size()), [&](Index index) {
+      const RowTask& task = redone_[static_cast<std::size_t>(index)];
       KernelHead& kernel = *trace_.kernels[static_cast<std::size_t>(task.head)];
-      if (!kernel.sums) continue;
-      if (task.head != of_head) {
-        magnitudes = key_magnitudes(*trace_.v[static_cast<std::size_t>(kv_head_of(trace_.shapes, task.head))]);
-        of_head = task.head;
-      }
-      reset_sums(kernel, magnitudes, task.first, task.count, out_of(task.head));
-    }
-    return true;
+      if (kernel.sums) reset_sums(kernel, task.first, task.count, out_of(task.head));
+    });
   }
 
   bool finish(const Problem& edited) {
-    for (int head = 0; head < trace_.shapes.heads; ++head) {
-      if (touched_[static_cast<std::size_t>(head)]) present_head(trace_, head);
+    std::vector<RowTask> shown = patched_parts();
+    for (const RowTask& task : redone_) {
+      if (!heads_[static_cast<std::size_t>(task.head)].edits) shown.push_back(task);
     }
-    const bool any = std::find(touched_.begin(), touched_.end(), true) != touched_.end();
+    const bool complete = share_out(static_cast<Index>(shown.size()), [&](Index index) {
+      const RowTask& rows = shown[static_cast<std::size_t>(index)];
+      present_rows(trace_, rows.head, rows.first, rows.count);
+    });
+    if (!complete) return false;
+    bool any = false;
+    for (int head = 0; head < trace_.shapes.heads; ++head) {
+      const bool touched = heads_[static_cast<std::size_t>(head)].touched;
+      if (touched) present_cells(trace_, head);
+      report_.same.push_back(!touched);
+      any = any || touched;
+    }
     const auto same = [](const std::optional<SharedMatrix>& a, const std::optional<SharedMatrix>& b) {
       return a.has_value() == b.has_value() && (!a || a->same_storage(*b));
     };
     const bool same_output = same(trace_.problem.wo, edited.wo) && same(trace_.problem.bo, edited.bo);
     trace_.problem = edited;
-    for (const bool touched : touched_) report_.same.push_back(!touched);
     return (!any && same_output) || project_output(trace_, options_);
   }
 
   Trace& trace_;
   const PassOptions& options_;
   UpdateReport& report_;
-  std::vector<std::vector<std::uint8_t>> redo_;  // H × [Nq], or empty where nothing of the head changed
-  std::vector<bool> touched_;                    // H
+  std::vector<Head> heads_;      // H
+  std::vector<RowTask> redone_;  // by attend_rows()
 };
 
 // How much an edit touches, over all query heads.
