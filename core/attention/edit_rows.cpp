@@ -15,6 +15,12 @@ std::span<const float> row_of(const Matrix& matrix, Index row) {
   return {matrix.row(row).data(), static_cast<std::size_t>(matrix.cols())};
 }
 
+// Asks for the cell of a later row: a walk down a column of a large matrix is a cache miss a row.
+void prefetch_cell(const Matrix& matrix, Index row, Index col) {
+  constexpr Index kAhead = 16;
+  if (row + kAhead < matrix.rows()) __builtin_prefetch(&matrix(row + kAhead, col), 1);
+}
+
 // Scaled scores and weights of one key before and after the edit, [count].
 struct Column {
   std::vector<float> before, after, weights;
@@ -26,7 +32,10 @@ Column edit_scores(KernelHead& head, Index key, Index first, Index count) {
   const auto size = static_cast<std::size_t>(count);
   Column column = {std::vector<float>(size), std::vector<float>(size), {}};
   const auto block = [count](std::vector<float>& cells) { return FloatBlock{cells.data(), count, 1, 1}; };
-  for (Index r = 0; r < count; ++r) column.before[static_cast<std::size_t>(r)] = head.scores(first + r, key);
+  for (Index r = 0; r < count; ++r) {
+    prefetch_cell(head.scores, first + r, key);
+    column.before[static_cast<std::size_t>(r)] = head.scores(first + r, key);
+  }
   scale_cells(input, rect, block(column.before));
   score_cells(input, rect, block(column.after));
   for (Index r = 0; r < count; ++r) head.scores(first + r, key) = column.after[static_cast<std::size_t>(r)];
@@ -41,7 +50,7 @@ Column edit_scores(KernelHead& head, Index key, Index first, Index count) {
 
 // One edited key in float64.
 struct Value {
-  Eigen::RowVectorXd before, after;
+  Eigen::RowVectorXd before, after, change;
   double magnitude_before = 0, magnitude_after = 0;
   bool is_finite = true;
 };
@@ -49,9 +58,14 @@ struct Value {
 Value value_of(const KeyEdit& edit, const Matrix& values) {
   const std::span<const float> before(edit.old_value), after = row_of(values, edit.key);
   const auto size = static_cast<Index>(before.size());
-  return {Eigen::Map<const RowVector>(before.data(), size).cast<double>(),
-          Eigen::Map<const RowVector>(after.data(), size).cast<double>(), static_cast<double>(finite_magnitude(before)),
-          static_cast<double>(finite_magnitude(after)), all_finite(before) && all_finite(after)};
+  Value value;
+  value.before = Eigen::Map<const RowVector>(before.data(), size).cast<double>();
+  value.after = Eigen::Map<const RowVector>(after.data(), size).cast<double>();
+  value.change = value.after - value.before;
+  value.magnitude_before = static_cast<double>(finite_magnitude(before));
+  value.magnitude_after = static_cast<double>(finite_magnitude(after));
+  value.is_finite = all_finite(before) && all_finite(after);
+  return value;
 }
 
 void patch_key(KernelHead& head, const KeyEdit& edit, const Matrix& values, Index first, Index count,
@@ -65,6 +79,7 @@ void patch_key(KernelHead& head, const KeyEdit& edit, const Matrix& values, Inde
   for (Index r = 0; r < count; ++r) {
     const Index row = first + r;
     const auto i = static_cast<std::size_t>(row), c = static_cast<std::size_t>(r);
+    prefetch_cell(head.weights, row, edit.key);
     const KeyRange range = visible_range(input.mask, row, head.shapes.nk);
     if (redo[i] || edit.key < range.first || edit.key >= range.last) continue;
     RowSoftmax& stats = head.rows[i];
@@ -76,9 +91,13 @@ void patch_key(KernelHead& head, const KeyEdit& edit, const Matrix& values, Inde
     }
     float& weight = head.weights(row, edit.key);
     const double before = weight, after = edit.key_changed ? column.weights[c] : weight;
-    weight = static_cast<float>(after);
-    stats.sum += after - before;
-    sums.out.row(row) += after * value.after - before * value.before;
+    if (edit.key_changed) {
+      weight = static_cast<float>(after);
+      stats.sum += after - before;
+      sums.out.row(row) += after * value.after - before * value.before;
+    } else {
+      sums.out.row(row) += after * value.change;
+    }
     sums.magnitude[i] += after * value.magnitude_after - before * value.magnitude_before;
     sums.high[i] = std::max(sums.high[i], sums.magnitude[i]);
   }
@@ -134,7 +153,7 @@ void patch_rows(KernelHead& head, const std::vector<KeyEdit>& edits, const Matri
       redo[i] = 1;
       continue;
     }
-    Eigen::Map<RowVector>(out.row(row), out.cols) = (sums.out.row(row) / stats.sum).cast<float>();
+    Eigen::Map<RowVector>(out.row(row), out.cols) = (sums.out.row(row) * (1 / stats.sum)).cast<float>();
   }
 }
 
