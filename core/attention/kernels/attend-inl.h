@@ -54,6 +54,8 @@ struct RowBlock {
   const HeadOutput& output;
   KernelScratch::Impl& scratch;
   Index first, rows;
+  const float* q;  // of row `first`
+  Index q_stride;
   bool whole_rows;  // `cells` holds all keys, not one key block
   Index stride;     // of `cells`
   Index sums_stride;
@@ -106,14 +108,13 @@ struct ScoreJob {
   template <size_t kRows, size_t kVecs>
   HWY_NOINLINE void run(Index row, Index end, Index vec) const {
     const Panels& k = block.input.kv->impl().keys;
-    const FloatView& q = block.input.q;
     const float* const columns = panel_vector(k, 0, vec);
     const Index key = vec * kStep, first = key / kPanel * kPanel;
     const Index last = round_up(key + static_cast<Index>(kVecs) * kStep, kPanel);
     for (; row < end; row += static_cast<Index>(kRows)) {
       const KeyRange seen = block.groups[row / kGroupRows];
       if (seen.last <= first || seen.first >= last) continue;
-      multiply_tile<kRows, kVecs>(q.row(block.first + row), q.stride, columns, k.panel_stride(), k.rows,
+      multiply_tile<kRows, kVecs>(block.q + row * block.q_stride, block.q_stride, columns, k.panel_stride(), k.rows,
                                   StoreTile{block.cells(row, keys.first) + (key - keys.first), block.stride});
     }
   }
@@ -160,7 +161,6 @@ HWY_INLINE void prepare_tile_row(RowBlock& block, const KeyBlock& keys, Index ro
   online.rescale = 1;
   if (seen.first >= seen.last) return;
   if (block.output.scores) write_scores(block, keys, row, seen);
-  const RowScaling scaling(block.input.scaling, block.first + row, online.base);
   const TileRow tile = tile_row(block, keys, row, seen);
   const KeyBlockOutput& summaries = block.output.blocks;
   const bool summarizes = summaries.width > 0 && !block.again;
@@ -168,7 +168,10 @@ HWY_INLINE void prepare_tile_row(RowBlock& block, const KeyBlock& keys, Index ro
   if (kPlain && summarizes) {
     summarize_multiples(tile, block.input.scaling.scale, summaries.width, summaries.scaled, block.first + row);
   }
-  raise_exponent(online, foreseen_exponent<kPlain>(tile, scaling));
+  const bool look = online.exponent == kNoExponent;
+  if (!look && all_plain<kPlain>(tile)) return;
+  const RowScaling scaling(block.input.scaling, block.first + row, online.base);
+  raise_exponent(online, foreseen_exponent<kPlain>(tile, scaling, look));
   if (!kPlain && summarizes) summarize_scores(tile, summaries.width, summaries.scaled, block.first + row);
 }
 
@@ -181,7 +184,7 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
   float* const lane_sums = block.lane_sums + row * kStep;
   if (seen.first >= seen.last) {
     hn::Store(hn::Zero(F()), F(), lane_sums);
-    if (group.first < group.last) std::fill(cells + group.first, cells + group.last, 0.0f);
+    if (group.first < group.last) clear(cells + group.first, cells + group.last);
     return;
   }
   const TileRow tile = tile_row(block, keys, row, seen);
@@ -190,7 +193,7 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
   if (raise_exponent(online, weight_exponent(max))) {
     // Too large for the exponent that was foreseen: once more.
     ScoreJob{block, keys}.run_row(row);
-    foreseen_exponent<kPlain>(tile, scaling);
+    foreseen_exponent<kPlain>(tile, scaling, false);
     max = weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
   }
   online.max = std::max(online.max, max);
@@ -199,8 +202,8 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
     summarize_weights(tile, summaries, block.first + row, online.exponent, block.summary_exponents(row));
   }
   const Index before = keys.first + tile.first_vector(), after = keys.first + tile.last_vector();
-  if (group.first < before) std::fill(cells + group.first, cells + before, 0.0f);
-  if (after < group.last) std::fill(cells + after, cells + group.last, 0.0f);
+  if (group.first < before) clear(cells + group.first, cells + before);
+  if (after < group.last) clear(cells + after, cells + group.last);
 }
 
 // NaN and infinite values of keys that a row sees, times their weights.

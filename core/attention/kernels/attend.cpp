@@ -5,6 +5,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/attention/kernels/attend.cpp"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -67,7 +68,7 @@ void start_rows(RowBlock& block) {
     if (block.input.sink) online.max = *block.input.sink - online.base;
   }
   if (!block.output.out) return;
-  std::fill_n(block.scratch.sums.data(), block.rows * block.sums_stride, 0.0f);
+  clear(block.scratch.sums.data(), block.scratch.sums.data() + block.rows * block.sums_stride);
   const bool all_finite = block.input.kv->impl().non_finite.empty();
   block.scratch.non_finite.assign(all_finite ? 0 : static_cast<size_t>(block.rows * block.input.kv->d_v()), 0.0f);
 }
@@ -133,8 +134,8 @@ void finish_row(const RowBlock& block, Index row) {
   if (!output.rows.empty()) output.rows[static_cast<size_t>(i)] = stats;
   if (output.blocks.width > 0) finish_summaries(block, row, stats.exponent);
   if (stats.visible == 0) {
-    if (output.out) std::fill_n(output.out.row(i), block.input.kv->d_v(), 0.0f);
-    if (output.weights) std::fill_n(output.weights.row(i), block.nk(), 0.0f);
+    if (output.out) clear(output.out.row(i), output.out.row(i) + block.input.kv->d_v());
+    if (output.weights) clear(output.weights.row(i), output.weights.row(i) + block.nk());
     return;
   }
   if (std::isnan(stats.sum)) return write_nan_row(block, row);
@@ -142,40 +143,60 @@ void finish_row(const RowBlock& block, Index row) {
   if (output.weights) write_weights(block, row, stats.exponent, output.normalized ? normalizer(stats) : 1.0f);
 }
 
+// Rows of Q where they do not lie in the same places of a cache: their own, or a copy of those of a wide matrix.
+void place_queries(RowBlock& block) {
+  constexpr Index kWide = 256;
+  const FloatView& q = block.input.q;
+  block.q = q.row(block.first);
+  block.q_stride = q.stride;
+  if (q.stride < kWide || block.rows == 1) return;
+  block.q_stride = round_up(q.cols, kPanel) + kPanel;
+  block.scratch.q.reserve(block.rows * block.q_stride);
+  for (Index r = 0; r < block.rows; ++r) {
+    std::copy_n(q.row(block.first + r), q.cols, block.scratch.q.data() + r * block.q_stride);
+  }
+  block.q = block.scratch.q.data();
+}
+
+void reserve(const HeadInput& input, const HeadOutput& output, const RowBlock& block, KernelScratch::Impl& scratch) {
+  scratch.cells.reserve(block.rows * block.stride);
+  if (output.out) scratch.sums.reserve(block.rows * block.sums_stride);
+  if (block.whole_rows) scratch.exponents.resize(static_cast<size_t>(block.rows * block.key_blocks()));
+  if (input.mask.key_valid == nullptr) return;
+  scratch.valid_before.assign(1, 0);
+  for (Index key = 0; key < block.nk(); ++key) {
+    scratch.valid_before.push_back(scratch.valid_before.back() + (input.mask.key_valid[key] != 0));
+  }
+}
+
 void attend(const HeadInput& input, Index first, Index count, const HeadOutput& output, KernelScratch::Impl& scratch) {
-  const Index nk = input.kv->keys(), d_v = input.kv->d_v();
+  if (count <= 0) return;
+  const Index nk = input.kv->keys();
   const bool whole_rows = static_cast<bool>(output.weights);
-  const Index most = block_rows(input, whole_rows);
-  const Index blocks = (count + most - 1) / most;
-  if (blocks == 0) return;
+  const Index most = block_rows(input, whole_rows), blocks = (count + most - 1) / most;
   const Index rows = std::min(round_up((count + blocks - 1) / blocks, kGroupRows), most);
   RowBlock block = {.input = input,
                     .output = output,
                     .scratch = scratch,
-                    .first = 0,
-                    .rows = 0,
+                    .first = first,
+                    .rows = rows,
+                    .q = nullptr,
+                    .q_stride = 0,
                     .whole_rows = whole_rows,
-                    .stride = 0,
-                    .sums_stride = round_up(d_v, kPanel)};
-  // A distance between rows that spreads them over the sets of a cache.
-  block.stride = round_up(whole_rows ? nk : std::min(nk, kKeyBlock), kKeyBlock) + kPanel;
-  scratch.cells.reserve(rows * block.stride);
-  if (output.out) scratch.sums.reserve(rows * block.sums_stride);
-  if (whole_rows) scratch.exponents.resize(static_cast<size_t>(rows * block.key_blocks()));
-  if (input.mask.key_valid != nullptr) {
-    scratch.valid_before.assign(1, 0);
-    for (Index key = 0; key < nk; ++key) {
-      scratch.valid_before.push_back(scratch.valid_before.back() + (input.mask.key_valid[key] != 0));
-    }
-  }
+                    // Not a power of two, which would put all rows in the same places of a cache.
+                    .stride = round_up(whole_rows ? nk : std::min(nk, kKeyBlock), kKeyBlock) + kPanel,
+                    .sums_stride = round_up(input.kv->d_v(), kPanel)};
+  reserve(input, output, block, scratch);
   for (Index row = first; row < first + count; row += rows) {
     block.first = row;
     block.rows = std::min(rows, first + count - row);
     block.again = false;
     for (OnlineRow& online : block.online) online.base = 0;
+    place_queries(block);
     attend_all_keys(block);
     for (Index r = 0; r < block.rows; ++r) finish_row(block, r);
   }
+  hwy::FlushStream();  // what is_streamed, before anybody is told
 }
 
 const char* target_name() { return hwy::TargetName(HWY_TARGET); }

@@ -66,8 +66,8 @@ void weigh(const HeadInput& input, const Rect& rect, std::span<const RowSoftmax>
     const Index first = std::clamp<Index>(range.first - rect.col, 0, rect.cols);
     const Index last = std::clamp<Index>(range.last - rect.col, first, rect.cols);
     float* const row = cells.row(r);
-    std::fill(row, row + first, 0.0f);
-    std::fill(row + last, row + rect.cols, 0.0f);
+    clear(row, row + first);
+    clear(row + last, row + rect.cols);
     transform(row + first, last - first,
               WeighCells{WeightExp(stats.exponent), hn::Set(F(), stats.base), hn::Set(F(), normalizer(stats))});
     if (input.mask.key_valid == nullptr) continue;

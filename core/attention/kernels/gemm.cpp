@@ -60,14 +60,17 @@ struct FactorJob {
 };
 
 void multiply_panels(FloatView left, const Panels& factor, const float* bias, FloatBlock out) {
-  constexpr Index kRows = 48;
+  constexpr Index kRows = 48, kStride = kDepthBlock + kPanel;
   const Index last_vec = (factor.cols + kStep - 1) / kStep;
+  // Rows of a wide matrix lie in the same places of a cache, so each block of them is copied to where they do not.
+  AlignedBuffer copy(std::min(kRows, left.rows) * kStride);
   for (Index row = 0; row < left.rows; row += kRows) {
     const Index rows = std::min(kRows, left.rows - row);
     const FloatBlock block = {out.row(row), rows, factor.cols, out.stride};
     for (Index k = 0; k == 0 || k < factor.rows; k += kDepthBlock) {
       const Index depth = std::min(kDepthBlock, factor.rows - k);
-      run_tiles(rows, 0, last_vec, FactorJob{left.row(row) + k, left.stride, factor, k, depth, bias, block});
+      for (Index r = 0; r < rows; ++r) std::copy_n(left.row(row + r) + k, depth, copy.data() + r * kStride);
+      run_tiles(rows, 0, last_vec, FactorJob{copy.data(), kStride, factor, k, depth, bias, block});
     }
   }
 }

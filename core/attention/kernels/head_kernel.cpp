@@ -7,24 +7,13 @@
 #include "core/attention/kernels/packing.h"
 
 namespace qkv {
-namespace {
-
-bool all_finite(const float* row, Index count) {
-  float zero = 0;
-  for (Index c = 0; c < count; ++c) zero += row[c] * 0.0f;
-  return zero == 0;
-}
-
-}  // namespace
-
 PackedKeyValues::PackedKeyValues(FloatView k, FloatView v) : impl_(std::make_unique<Impl>()) {
   impl_->keys = Panels(k.cols, k.rows);
   impl_->values = Panels(v.rows, v.cols);
   pack_transposed(k, impl_->keys);
   pack(v, impl_->values);
-  for (Index key = 0; key < v.rows; ++key) {
-    if (!all_finite(v.row(key), v.cols)) set_value(key, v.row(key));
-  }
+  if (all_finite(v)) return;
+  for (Index key = 0; key < v.rows; ++key) set_value(key, v.row(key));
 }
 
 PackedKeyValues::~PackedKeyValues() = default;

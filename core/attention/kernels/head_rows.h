@@ -53,6 +53,7 @@ struct KernelScratch::Impl {
   AlignedBuffer cells;                          // scores and weights: of a key block, or of whole rows
   AlignedBuffer sums;                           // weights·V, [rows, d_v rounded up to panels]
   AlignedBuffer line;                           // one row of scores or weights
+  AlignedBuffer q;                              // rows of Q, one beside the other
   std::vector<float> non_finite;                // what NaN and infinite values add to the output, [rows, d_v]
   std::vector<std::int32_t> exponents;          // of a row in each key block, [rows, blocks]
   std::vector<std::int32_t> summary_exponents;  // of the weights in KeyBlockOutput, [rows, blocks]

@@ -9,6 +9,7 @@
 #endif
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/attention/rect.h"
 
@@ -32,6 +33,11 @@ HWY_INLINE void store_some(V v, float* to, Index count) {
   HWY_ALIGN float lanes[kLanes];
   hn::Store(v, F(), lanes);
   std::copy_n(lanes, std::min(count, kStep), to);
+}
+
+// Zeros to [first, last).
+HWY_INLINE void clear(float* first, float* last) {
+  std::memset(first, 0, static_cast<size_t>(last - first) * sizeof(float));  // std::fill writes one float at a time
 }
 
 }  // namespace qkv::HWY_NAMESPACE

@@ -48,6 +48,21 @@ void transposed(FloatView rows, Panels& panels) {
   }
 }
 
+bool finite(FloatView rows) {
+  const hn::ScalableTag<float> d;
+  const auto step = static_cast<Index>(hn::Lanes(d));
+  auto zeros = hn::Zero(d);
+  float zero = 0;
+  for (Index row = 0; row < rows.rows; ++row) {
+    const float* const cells = rows.row(row);
+    Index col = 0;
+    for (; col + step <= rows.cols; col += step) zeros = hn::MulAdd(hn::LoadU(d, cells + col), hn::Zero(d), zeros);
+    for (; col < rows.cols; ++col) zero += cells[col] * 0.0f;
+  }
+  // 0 · NaN and 0 · Inf are NaN.
+  return zero == 0 && hn::AllTrue(d, hn::Eq(zeros, hn::Zero(d)));
+}
+
 }  // namespace qkv::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -55,9 +70,12 @@ HWY_AFTER_NAMESPACE();
 namespace qkv {
 
 HWY_EXPORT(transposed);
+HWY_EXPORT(finite);
 
 Panels::Panels(Index row_count, Index col_count)
     : rows(row_count), cols(col_count), cells(panels_of(col_count) * row_count * kPanel) {}
+
+bool all_finite(FloatView rows) { return HWY_DYNAMIC_DISPATCH(finite)(rows); }
 
 void pack_transposed(FloatView rows, Panels& panels) { HWY_DYNAMIC_DISPATCH(transposed)(rows, panels); }
 

@@ -9,4 +9,7 @@ namespace qkv {
 void pack_transposed(FloatView rows, Panels& panels);
 void pack(FloatView rows, Panels& panels);
 
+// Whether no cell is NaN or infinite.
+bool all_finite(FloatView rows);
+
 }  // namespace qkv

@@ -43,6 +43,11 @@ HWY_INLINE V hide(const TileRow& row, Index col, V scaled) {
   return hn::IfThenElse(seen, scaled, hn::Set(d, -std::numeric_limits<float>::infinity()));
 }
 
+template <bool kPlain>
+HWY_INLINE bool all_plain(const TileRow& row) {
+  return kPlain && row.valid == nullptr && row.first % kStep == 0 && row.last % kStep == 0;
+}
+
 // Scales columns [begin, end) in place, whole vectors, hidden cells to -Inf; the largest in each lane, with `largest`.
 template <bool kPlain>
 HWY_INLINE V scale_columns(const TileRow& row, const RowScaling& scaling, Index begin, Index end, V largest) {
@@ -57,32 +62,32 @@ HWY_INLINE V scale_columns(const TileRow& row, const RowScaling& scaling, Index 
   return largest;
 }
 
-// Scales what is more than plain, in place, and gives the exponent of the largest score, or of the largest of the first
-// scores where all are plain: what comes then need not be looked at twice.
+// Scales what is more than plain, in place, and gives the exponent of the largest of that, and of the first plain
+// scores where `look`: what comes then need not be looked at twice.
 template <bool kPlain>
-HWY_INLINE std::int32_t foreseen_exponent(const TileRow& row, const RowScaling& scaling) {
+HWY_INLINE std::int32_t foreseen_exponent(const TileRow& row, const RowScaling& scaling, bool look) {
   constexpr Index kLook = 4 * kStep;
   const F d;
   const KeyRange plain = plain_columns<kPlain>(row);
   V largest = hn::Set(d, -std::numeric_limits<float>::infinity());
   largest = scale_columns<kPlain>(row, scaling, row.first_vector(), std::min(plain.first, row.last_vector()), largest);
-  for (Index col = plain.first; col < std::min(plain.first + kLook, plain.last); col += kStep) {
+  for (Index col = plain.first; look && col < std::min(plain.first + kLook, plain.last); col += kStep) {
     largest = hn::Max(largest, scaling.plain(hn::Load(d, row.cells + col)));
   }
   largest = scale_columns<kPlain>(row, scaling, plain.last, row.last_vector(), largest);
   return weight_exponent(hn::GetLane(hn::MaxOfLanes(d, largest)));
 }
 
-// Lanes in float64, added in pairs.
+// The sum of the lanes in float64.
 HWY_INLINE double sum_in_double(V lanes) {
-  HWY_ALIGN float values[kLanes];
-  hn::Store(lanes, F(), values);
-  double sums[kLanes];
-  for (size_t i = 0; i < kLanes; ++i) sums[i] = static_cast<double>(values[i]);
-  for (size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (size_t i = 0; i < half; ++i) sums[i] += sums[i + half];
-  }
-  return sums[0];
+#if HWY_TARGET == HWY_SCALAR
+  return static_cast<double>(hn::GetLane(lanes));
+#else
+  const hn::Half<F> half;
+  const hn::Rebind<double, decltype(half)> d;
+  const auto low = hn::PromoteTo(d, hn::LowerHalf(half, lanes)), high = hn::PromoteTo(d, hn::UpperHalf(half, lanes));
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(low, high)));
+#endif
 }
 
 // cells = exp(cells·by)·2^-exponent for some vectors from `cells`.
