@@ -10,6 +10,7 @@
 #include "app/panels/head_tab.h"
 #include "app/panels/inspector.h"
 #include "app/panels/lens.h"
+#include "core/attention/streamed_pass.h"
 #include "core/base/utf8.h"
 
 namespace qkv {
@@ -140,6 +141,7 @@ void App::Impl::begin_ui() {
   ui.escape_taken = false;
   ui.was_typing = !ui.focus.empty();
   ui.heatmaps.clear();
+  sources->begin_frame(computed->trace);
   widgets.begin_frame();
   labels.begin_frame(ui.scale);
   stage.last_hover = stage.hover;
@@ -170,6 +172,8 @@ void App::Impl::draw_root() {
   double zoom = 1;
   for (const auto& [axis, view] : stage.axes) zoom = std::max(zoom, view.zoom);
   const bool busy = engine.busy() || lens_engine.busy();
+  if (is_refining(computed->trace)) ui.redraw_within(0.1);
+  if (is_refining(computed->trace)) ui.redraw_within(0.1);
   if (busy) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
   draw_status_bar(ui, input(), {busy, zoom, failure ? failure->message : std::string()}, {0, size.y - kStatusHeight},
                   {size.x, size.y});
@@ -190,7 +194,7 @@ void App::Impl::draw_panels(ImVec2 min, ImVec2 max) {
   end_panel();
   draw_stage({min.x + left, min.y}, {max.x - right, max.y});
   begin_panel(ui, "inspector", {max.x - right, min.y}, max);
-  draw_inspector(ui, input(), stage, heads, queue);
+  draw_inspector(ui, input(), stage, inspector, heads, queue);
   end_panel();
   list->AddLine({min.x + left - 0.5f, min.y}, {min.x + left - 0.5f, max.y}, to_u32(ui.colors().line));
   list->AddLine({max.x - right + 0.5f, min.y}, {max.x - right + 0.5f, max.y}, to_u32(ui.colors().line));

@@ -13,6 +13,7 @@
 #include "app/ui/image_store.h"
 #include "app/ui/preferences.h"
 #include "app/ui/widget_registry.h"
+#include "core/attention/forward.h"
 #include "core/session/session.h"
 
 namespace qkv {
@@ -21,9 +22,10 @@ struct LensResult;
 
 // What the host lends to the program; all of it must outlive the App.
 struct AppServices {
-  ImageStore* images = nullptr;     // required
-  HeatmapSink* heatmaps = nullptr;  // nullptr: heat maps are laid out but not drawn
-  std::function<void()> wake;       // called from any thread: a new frame is wanted
+  ImageStore* images = nullptr;             // required
+  HeatmapSink* heatmaps = nullptr;          // nullptr: heat maps are laid out but not drawn
+  std::function<void()> wake;               // called from any thread: a new frame is wanted
+  double most_held_bytes = kMostHeldBytes;  // of N² matrices; larger ones are streamed
 };
 
 // An ImGui context must be current from construction to destruction.

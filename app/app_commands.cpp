@@ -149,9 +149,9 @@ void App::Impl::run_view_command(CommandId command) {
       break;
     case CommandId::kSelectAll:
       if (stage.selection)
-        if (const Matrix* m = shown_matrix(input(), stage.selection->id))
+        if (const ShownCells cells = shown_cells(input(), stage.selection->id))
           stage.selection =
-              Selection{stage.selection->id, 0, 0, m->rows() - 1, m->cols() - 1, stage.selection->transposed};
+              Selection{stage.selection->id, 0, 0, cells.rows - 1, cells.cols - 1, stage.selection->transposed};
       break;
     default:
       break;
@@ -258,6 +258,9 @@ void App::Impl::wait_for_newest() {
   update_lens();
   lens_engine.wait();
   update_lens();
+  if (sources->tiles().idle()) return;
+  sources->tiles().wait();
+  redraw = true;
 }
 
 void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {

@@ -14,6 +14,7 @@
 #include "app/panels/file_dialog.h"
 #include "app/panels/frame_panels.h"
 #include "app/panels/heads_tab.h"
+#include "app/panels/inspector.h"
 #include "app/panels/message_dialogs.h"
 #include "app/panels/setup_panel.h"
 #include "core/session/history.h"
@@ -37,9 +38,10 @@ struct App::Impl {
       : services(std::move(given)),
         preferences(std::move(remembered)),
         labels(*services.images),
-        engine(services.wake),
+        engine(services.wake, services.most_held_bytes),
         lens_engine(services.wake),
-        history(worked_example()) {}
+        history(worked_example()),
+        sources(std::make_unique<SourcePictures>(services.wake)) {}
 
   AppServices services;
   Preferences preferences;
@@ -64,6 +66,8 @@ struct App::Impl {
   SetupState setup;
   OptionPictures pictures;
   StageState stage;
+  std::unique_ptr<SourcePictures> sources;  // never null
+  InspectorState inspector;
   HeadsState heads;
   FillForm fill;
   Dialogs dialogs;
@@ -76,7 +80,7 @@ struct App::Impl {
   bool redraw = true;
 
   // app.cpp: one frame
-  StageInput input() const { return {history.current(), *computed, version, lens.get()}; }
+  StageInput input() const { return {history.current(), *computed, version, lens.get(), sources.get()}; }
   CommandContext context() const;
   void begin_ui();
   void draw_root();

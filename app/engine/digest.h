@@ -27,6 +27,7 @@ ScaleGroup scale_group(MatrixKind kind);
 // What is worked out of one head.
 struct HeadDigest {
   HeadStats stats;
+  bool sampled = false;                  // the statistics are of some rows only, spread evenly: the head is streamed
   FiniteExtent weights, scores, values;  // visible weights; S and scaled; Q, K, V and O
   double worst_row_sum = 0;              // see TraceDigest
 };
@@ -36,6 +37,7 @@ struct TraceDigest {
   std::array<FiniteExtent, kScaleGroups> extents;  // by ScaleGroup
   TraceWarnings warnings;
   Index hidden = 0;          // hidden cells of the mask
+  bool refining = false;     // a streamed trace that is not complete: no statistics yet, and extents of a sample
   double worst_row_sum = 0;  // largest |Σ weights − expected_row_sum()| over live rows; NaN rows left out
 };
 

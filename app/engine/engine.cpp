@@ -1,10 +1,13 @@
 #include "app/engine/engine.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <utility>
 
 #include "app/engine/newest_worker.h"
+#include "core/attention/streamed_pass.h"
 #include "core/attention/update.h"
 
 namespace qkv {
@@ -17,6 +20,7 @@ constexpr double kFloat64Rate = 4e9, kFloat32Rate = 6e10, kDigestRate = 4e8;
 // Largest matrices of scores and weights that are kept twice, to be edited in turns.
 constexpr double kMostSpareBytes = 2e9;
 using Outcome = Result<std::shared_ptr<const Computed>>;
+using Publish = std::function<void(std::shared_ptr<const Computed>)>;
 
 // What nobody else holds, to be written again.
 std::shared_ptr<Computed> sole_owner(std::shared_ptr<const Computed> spare) {
@@ -25,15 +29,41 @@ std::shared_ptr<Computed> sole_owner(std::shared_ptr<const Computed> spare) {
   return std::const_pointer_cast<Computed>(std::move(spare));
 }
 
-Outcome compute(const Session& session, std::shared_ptr<Computed> spare, ThreadPool& pool, const StopFlag* stop) {
-  if (const Result<Shapes> shapes = check_session(session); !shapes) return shapes.error();
-  const PassOptions options = {.pool = &pool, .stop = stop};
+std::shared_ptr<const Computed> digested(const Session& session, Trace trace, ThreadPool& pool) {
+  auto computed = std::make_shared<Computed>(Computed{session, std::move(trace), {}});
+  computed->digest = digest(computed->trace, &pool);
+  return computed;
+}
+
+// The results hold the same heads: what is computed of them is seen through each.
+Outcome stream(const Session& session, const Shapes& shapes, const PassOptions& options, const Publish& publish) {
+  Result<Trace> begun = begin_streamed(session.problem, shapes, options);
+  if (!begun) return begun.error();
+  const Trace& trace = begun.value();
+  publish(digested(session, trace, *options.pool));
+  const int shown = std::clamp(session.view.head, 0, shapes.heads - 1);
+  const auto start = std::chrono::steady_clock::now();
+  const Error stopped = {ErrorCode::kCancelled, "the computation was stopped"};
+  if (!sample_streamed(trace, *options.pool, options.stop, shown)) return stopped;
+  publish(digested(session, trace, *options.pool));
+  if (!refine_streamed(trace, *options.pool, options.stop, shown)) return stopped;
+  Result<Trace> finished = finish_streamed(trace, options);
+  if (!finished) return finished.error();
+  finished.value().seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return digested(session, std::move(finished).value(), *options.pool);
+}
+
+Outcome compute(const Session& session, std::shared_ptr<Computed> spare, const PassOptions& options,
+                const Publish& publish) {
+  const Result<Shapes> shapes = check_session(session);
+  if (!shapes) return shapes.error();
+  if (held_bytes(shapes.value()) > options.most_held_bytes) return stream(session, shapes.value(), options, publish);
   UpdateReport report;
   Result<Trace> trace =
       spare ? update(std::move(spare->trace), session.problem, options, &report) : forward(session.problem, options);
   if (!trace) return trace.error();
   auto computed = std::make_shared<Computed>(Computed{session, std::move(trace).value(), {}});
-  computed->digest = digest(computed->trace, &pool, spare ? &spare->digest : nullptr, report.same);
+  computed->digest = digest(computed->trace, options.pool, spare ? &spare->digest : nullptr, report.same);
   return std::shared_ptr<const Computed>(std::move(computed));
 }
 
@@ -49,15 +79,20 @@ double estimated_seconds(const Problem& problem, const Shapes& shapes, const std
 }  // namespace
 
 struct Engine::Impl {
+  double most_held_bytes;
   ThreadPool pool;
-  std::mutex mutex;                       // of `spare`
-  std::shared_ptr<const Computed> spare;  // the last result that was taken back
+  std::mutex mutex;                                               // of `spare`
+  std::shared_ptr<const Computed> spare;                          // the last result that was taken back
   NewestWorker<Session, std::shared_ptr<const Computed>> worker;  // last: it stops before the rest goes
 
-  explicit Impl(std::function<void()> wake)
-      : worker([this](const Session& session,
-                      const StopFlag* stop) { return compute(session, sole_owner(take_spare()), pool, stop); },
-               std::move(wake)) {}
+  Impl(std::function<void()> wake, double most_bytes)
+      : most_held_bytes(most_bytes),
+        worker(
+            [this](const Session& session, const StopFlag* stop, const Publish& publish) {
+              const PassOptions options = {.pool = &pool, .stop = stop, .most_held_bytes = most_held_bytes};
+              return compute(session, sole_owner(take_spare()), options, publish);
+            },
+            std::move(wake)) {}
 
   std::shared_ptr<const Computed> take_spare() {
     const std::scoped_lock lock(mutex);
@@ -65,7 +100,8 @@ struct Engine::Impl {
   }
 };
 
-Engine::Engine(std::function<void()> wake) : impl_(std::make_unique<Impl>(std::move(wake))) {}
+Engine::Engine(std::function<void()> wake, double most_held_bytes)
+    : impl_(std::make_unique<Impl>(std::move(wake), most_held_bytes)) {}
 Engine::~Engine() = default;
 
 void Engine::request(const Session& session) {
@@ -73,7 +109,8 @@ void Engine::request(const Session& session) {
   bool small = !shapes;
   if (!small) {
     const std::scoped_lock lock(impl_->mutex);
-    small = estimated_seconds(session.problem, shapes.value(), impl_->spare) <= kInlineSeconds;
+    small = held_bytes(shapes.value()) <= impl_->most_held_bytes &&
+            estimated_seconds(session.problem, shapes.value(), impl_->spare) <= kInlineSeconds;
   }
   impl_->worker.request(session, small);
 }

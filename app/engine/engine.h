@@ -19,8 +19,10 @@ struct Computed {
 
 class Engine {
  public:
-  // `wake` is called from the worker when a result is ready; may be empty.
-  explicit Engine(std::function<void()> wake);
+  // `wake` is called from the worker when a result is ready; may be empty. Sessions whose N² matrices would take more
+  // than `most_held_bytes` are streamed: there is a result at once, that can be looked at, then one with a coarse
+  // picture of every head, and one more when all is computed.
+  explicit Engine(std::function<void()> wake, double most_held_bytes = kMostHeldBytes);
   ~Engine();  // cancels and joins
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -37,7 +39,7 @@ class Engine {
   std::shared_ptr<const Computed> take_result();
   // Why the newest finished request has no result.
   std::optional<Error> take_error();
-  bool busy() const;  // the newest request has no result yet
+  bool busy() const;  // the newest request has no final result yet
   void wait();        // until it has
 
  private:

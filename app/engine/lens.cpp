@@ -69,7 +69,10 @@ struct LensEngine::Impl {
   NewestWorker<LensRequest, std::shared_ptr<const LensResult>> worker;
 };
 
-LensEngine::LensEngine(std::function<void()> wake) : impl_(new Impl{{look_through, std::move(wake)}}) {}
+LensEngine::LensEngine(std::function<void()> wake)
+    : impl_(new Impl{
+          {[](const LensRequest& request, const StopFlag* stop, const auto&) { return look_through(request, stop); },
+           std::move(wake)}}) {}
 LensEngine::~LensEngine() = default;
 
 void LensEngine::request(const LensRequest& request) {

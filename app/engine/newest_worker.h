@@ -17,7 +17,9 @@ template <class Request, class Product>
 class NewestWorker {
  public:
   using Outcome = Result<Product>;
-  using Compute = std::function<Outcome(const Request&, const StopFlag*)>;
+  // Hands over a product that is not final yet; the one returned replaces it.
+  using Publish = std::function<void(Product)>;
+  using Compute = std::function<Outcome(const Request&, const StopFlag*, const Publish&)>;
 
   // `wake` is called from the worker when a result is ready; may be empty.
   NewestWorker(Compute compute, std::function<void()> wake) : compute_(std::move(compute)), wake_(std::move(wake)) {}
@@ -40,7 +42,7 @@ class NewestWorker {
     std::unique_lock lock(mutex_);
     if (small && !running_) {
       waiting_.reset();
-      finished_ = compute_(request, nullptr);
+      finished_ = compute_(request, nullptr, [](Product) {});
       return;
     }
     waiting_ = std::move(request);
@@ -95,7 +97,13 @@ class NewestWorker {
       stop_ = false;
       started_ = std::chrono::steady_clock::now();
       lock.unlock();
-      Outcome outcome = compute_(request, &stop_);
+      Outcome outcome = compute_(request, &stop_, [this](Product product) {
+        {
+          const std::scoped_lock publishing(mutex_);
+          if (!stop_) finished_ = std::move(product);
+        }
+        if (wake_) wake_();
+      });
       lock.lock();
       running_ = false;
       if (outcome.ok() || outcome.error().code != ErrorCode::kCancelled) finished_ = std::move(outcome);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -99,9 +100,8 @@ struct TileStore::Impl {
     held[key] = {std::move(blocks), frame};
     ++computed;
     while (bytes > most_bytes) {
-      const auto oldest = std::min_element(held.begin(), held.end(), [](const auto& a, const auto& b) {
-        return a.second.used < b.second.used;
-      });
+      const auto oldest = std::min_element(held.begin(), held.end(),
+                                           [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
       if (oldest->second.used == frame) return;  // what is on screen stays
       bytes -= bytes_of(*oldest->second.blocks);
       held.erase(oldest);

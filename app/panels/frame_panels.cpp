@@ -6,6 +6,7 @@
 
 #include "app/panels/lens.h"
 #include "core/attention/formula.h"
+#include "core/attention/streamed_pass.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -86,7 +87,11 @@ std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool bu
   const TraceDigest& d = in.computed.digest;
   std::vector<StatusWord> words;
   if (in.lens != nullptr) words.push_back({lens_line(in), ui.colors().accent});
-  if (busy) words.push_back({"computing …", ui.colors().accent});
+  const double progress = in.computed.trace.streams.empty() ? 1 : streamed_progress(in.computed.trace);
+  if (progress < 1)
+    words.push_back({"computing … " + std::to_string(static_cast<int>(100 * progress)) + " %", ui.colors().accent});
+  else if (busy)
+    words.push_back({"computing …", ui.colors().accent});
   if (d.warnings.nan_inputs > 0)
     words.push_back(
         {count_text(d.warnings.nan_inputs, "input is NaN or infinite", "inputs are NaN or infinite"), ui.colors().bad});
@@ -100,7 +105,7 @@ std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool bu
     clipped = clipped || (kind != MatrixKind::kKeep && clips(shown_range(in, {kind, 0}), shown_extent(in, {kind, 0})));
   if (clipped) words.push_back({"values beyond the colour range", ui.colors().warning});
   const bool sink = !in.computed.session.problem.options.sink.empty();
-  if (d.warnings.nan_outputs == 0 && d.warnings.dead_rows == 0 && d.worst_row_sum <= 1e-5)
+  if (d.warnings.nan_outputs == 0 && d.warnings.dead_rows == 0 && d.worst_row_sum <= 1e-5 && !d.refining)
     words.push_back({sink ? "rows and sink sum to 1" : "rows sum to 1", ui.colors().good});
   return words;
 }

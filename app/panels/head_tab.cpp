@@ -242,9 +242,8 @@ void draw_color_bars(Ui& ui, const StageInput& in, const StageState& state, ImVe
     const std::string name = lens_bar_name(in, id, named->text);
     std::optional<float> mark;
     if (focus && scale_group(focus->id.kind) == group)
-      if (const Matrix* m = displayed_matrix(in, focus->id);
-          m != nullptr && focus->row < m->rows() && focus->col < m->cols())
-        mark = (*m)(focus->row, focus->col);
+      if (const ShownCells cells = displayed_cells(in, focus->id); focus->row < cells.rows && focus->col < cells.cols)
+        mark = cells.at(focus->row, focus->col);
     draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {at.x, at.y - 22}, ui.colors().dim, name);
     ColorRange range = shown_range(in, id);
     const float factor = lens_bar_factor(in, id);
@@ -261,23 +260,21 @@ namespace {
 // One matrix over the whole stage, in its own proportions, with labels on both sides.
 void draw_enlarged(Ui& ui, const StageInput& in, StageState& state, MatrixId id, ImVec2 min, ImVec2 max,
                    ActionQueue& queue) {
-  const Matrix& values = *in.computed.trace.find(id);
+  const ShownCells values = shown_cells(in, id);
   const Axis rows = row_axis(id.kind), cols = col_axis(id.kind);
   const auto is_token = [](Axis axis) { return axis == Axis::kQueries || axis == Axis::kKeys; };
   MatrixPlace place = place_at(id, rows, cols, min, {1, 1}, std::string(symbol(id.kind)),
-                               std::string(long_name(id.kind)) + " · " + shape_words(values.rows(), values.cols()));
+                               std::string(long_name(id.kind)) + " · " + shape_words(values.rows, values.cols));
   place.row_labels = is_token(rows);
   place.col_labels = is_token(cols);
-  const float labels =
-      place.row_labels ? row_label_room(ui, axis_labels(in.computed.session, rows, values.rows())) + 8 : 0;
+  const float labels = place.row_labels ? row_label_room(ui, AxisNames(in.computed.session, rows, values.rows)) + 8 : 0;
   const float room_w = max.x - min.x - labels - 2 * kMargin;
-  const auto col_text = axis_labels(in.computed.session, cols, values.cols());
-  const float above = place.col_labels ? col_label_room(ui, col_text, room_w / static_cast<float>(values.cols())) : 0;
+  const auto col_text = AxisNames(in.computed.session, cols, values.cols);
+  const float above = place.col_labels ? col_label_room(ui, col_text, room_w / static_cast<float>(values.cols)) : 0;
   const float room_h = max.y - min.y - kTitleRoom - above - kBarRoom - kMargin;
-  const double cell =
-      std::min(room_w / static_cast<double>(values.cols()), room_h / static_cast<double>(values.rows()));
-  const float w = static_cast<float>(cell * static_cast<double>(values.cols()));
-  const float h = static_cast<float>(cell * static_cast<double>(values.rows()));
+  const double cell = std::min(room_w / static_cast<double>(values.cols), room_h / static_cast<double>(values.rows));
+  const float w = static_cast<float>(cell * static_cast<double>(values.cols));
+  const float h = static_cast<float>(cell * static_cast<double>(values.rows));
   place.min = {std::floor((min.x + max.x - w + labels) / 2), std::floor(min.y + kTitleRoom + above)};
   place.size = {std::max(1.0f, std::floor(w)), std::max(1.0f, std::floor(h))};
   place.label_room = labels - 8;
@@ -304,11 +301,11 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
     const int head = std::clamp(in.session.view.head, 0, trace.shapes.heads - 1);
     const bool kv = *state.enlarged == MatrixKind::kK || *state.enlarged == MatrixKind::kV;
     const MatrixId id{*state.enlarged, kv ? kv_head_of(trace.shapes, head) : is_per_head(*state.enlarged) ? head : 0};
-    if (trace.find(id) != nullptr) return draw_enlarged(ui, in, state, id, min, max, queue);
+    if (shown_cells(in, id)) return draw_enlarged(ui, in, state, id, min, max, queue);
     state.enlarged.reset();
   }
-  const auto queries = axis_labels(in.computed.session, Axis::kQueries, trace.shapes.nq);
-  const auto keys = axis_labels(in.computed.session, Axis::kKeys, trace.shapes.nk);
+  const auto queries = AxisNames(in.computed.session, Axis::kQueries, trace.shapes.nq);
+  const auto keys = AxisNames(in.computed.session, Axis::kKeys, trace.shapes.nk);
   HeadLayoutInput input{min,
                         max,
                         trace.shapes,
@@ -342,7 +339,8 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
     layout.k.subtitle = layout.v.subtitle =
         "key/value head " + std::to_string(kv_head_of(trace.shapes, input.head) + 1);
   name_scores(ui, in.computed.session.problem.options, layout);
-  if (in.computed.digest.worst_row_sum <= 1e-5 && in.computed.digest.warnings.dead_rows == 0)
+  if (!in.computed.digest.refining && in.computed.digest.worst_row_sum <= 1e-5 &&
+      in.computed.digest.warnings.dead_rows == 0)
     layout.attn.subtitle = in.computed.session.problem.options.sink.empty() ? "rows sum to 1" : "rows + sink sum to 1";
   for (const MatrixPlace* place : places(layout, input)) draw_matrix(ui, in, state, *place, queue);
   draw_steps(ui, in, layout, input);

@@ -201,38 +201,38 @@ void write_softmax(Writer& w, const Explanation& e) {
           w.number(e.value), w.ui().colors().text, true);
 }
 
-void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row) {
+// `attn` [1, Nk]: the query's weights.
+void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row, const Matrix& attn) {
   const Trace& trace = in.computed.trace;
-  const Matrix& attn = trace.heads[static_cast<std::size_t>(head)].attn;
   w.section("WHERE IT LOOKS");
   std::vector<Index> keys(static_cast<std::size_t>(attn.cols()));
   std::iota(keys.begin(), keys.end(), Index{0});
-  constexpr std::size_t kMost = 8;
-  if (keys.size() > kMost) {
-    std::partial_sort(keys.begin(), keys.begin() + kMost, keys.end(), [&](Index a, Index b) {
-      return attn(row, a) != attn(row, b) ? attn(row, a) > attn(row, b) : a < b;
-    });
-    keys.resize(kMost);
-  }
+  const std::size_t most = std::min<std::size_t>(8, keys.size());
+  std::partial_sort(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(most), keys.end(), [&](Index a, Index b) {
+    const auto weight = [&](Index key) { return std::isnan(attn(0, key)) ? -1.0f : attn(0, key); };
+    return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
+  });
+  const Index best = keys.front();
+  if (keys.size() > most)
+    keys.resize(most);
+  else
+    std::sort(keys.begin(), keys.end());
   for (const Index key : keys)
-    w.bar(w.token(Axis::kKeys, key), attn(row, key), 1, false, w.ui().colors().accent, w.number(attn(row, key)));
-  Index best = 0;
-  for (Index key = 1; key < attn.cols(); ++key)
-    if (attn(row, key) > attn(row, best)) best = key;
+    w.bar(w.token(Axis::kKeys, key), attn(0, key), 1, false, w.ui().colors().accent, w.number(attn(0, key)));
   w.section("ROW");
   const RowStats& stats = trace.heads[static_cast<std::size_t>(head)].rows[static_cast<std::size_t>(row)];
-  w.pair("entropy", format_fixed(row_entropy({attn.row(row).data(), static_cast<std::size_t>(attn.cols())}), 2) +
-                        " of " + format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
-  if (stats.visible > 0) w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(row, best)));
-  w.pair("sum", w.number(attn.row(row).cast<double>().sum()));
-  if (!trace.problem.options.sink.empty()) w.pair("sink", w.number(stats.sink));
+  w.pair("entropy", format_fixed(row_entropy({attn.data(), static_cast<std::size_t>(attn.cols())}), 2) + " of " +
+                        format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
+  if (stats.visible > 0) w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(0, best)));
+  w.pair("sum", w.number(attn.cast<double>().sum()));
+  if (!trace.problem.options.sink.empty() && !in.computed.digest.refining) w.pair("sink", w.number(stats.sink));
 }
 
 void write_every_head(Writer& w, const StageInput& in, const CellRef& cell) {
   w.section("THE SAME CELL IN EVERY HEAD");
-  for (std::size_t h = 0; h < in.computed.trace.heads.size(); ++h) {
-    const float value = in.computed.trace.heads[h].attn(cell.row, cell.col);
-    w.dot_bar(static_cast<int>(h), value, 1, false, w.number(value));
+  for (int head = 0; head < in.computed.trace.shapes.heads; ++head) {
+    const float value = shown_cells(in, {MatrixKind::kAttn, head}).at(cell.row, cell.col);
+    w.dot_bar(head, value, 1, false, w.number(value));
   }
 }
 
@@ -297,6 +297,7 @@ void write_precision(Writer& w, const Explanation& e) {
   w.section("FULL PRECISION");
   const bool whole = e.value == std::round(e.value) && std::abs(e.value) < 1e15;
   w.pair("float64", whole ? format_fixed(e.value, 0) : grouped_digits(e.value, 15));
+  if (std::isnan(e.stored)) return;  // not computed yet
   std::string stored = format_shortest(e.stored);
   if (stored.starts_with('-')) stored.replace(0, 1, "−");
   w.pair("float32", stored);
@@ -309,7 +310,7 @@ void write_lens(Writer& w, const StageInput& in, const CellRef& cell) {
   for (const LensWord& word : words) w.pair(word.name, word.value);
 }
 
-void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
+void write_parts(Writer& w, const StageInput& in, const Explanation& e, const Matrix& weights) {
   const std::string name = cell_name(e.id, e.row, e.col, in.computed.session);
   switch (e.id.kind) {
     case MatrixKind::kScores:
@@ -337,7 +338,7 @@ void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
   }
   const int heads = in.computed.trace.shapes.heads;
   if (e.id.kind == MatrixKind::kAttn || e.id.kind == MatrixKind::kHeadsOut)
-    write_row_of_weights(w, in, e.id.head, e.row);
+    write_row_of_weights(w, in, e.id.head, e.row, weights);
   if (e.id.kind == MatrixKind::kAttn && heads > 1) write_every_head(w, in, {e.id, e.row, e.col});
 }
 
@@ -391,12 +392,29 @@ std::string grouped_digits(double value, int digits) {
   return text;
 }
 
-void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, HeadsState& heads, ActionQueue&) {
+namespace {
+
+void look_at(const StageInput& in, const std::optional<CellRef>& cell, InspectorState& inspector) {
+  if (inspector.cell == cell && inspector.version == in.version) return;
+  inspector = {cell, in.version, std::nullopt, Matrix()};
+  if (!cell) return;
+  inspector.explanation = explain(in.computed.trace, cell->id, cell->row, cell->col);
+  const bool looks = cell->id.kind == MatrixKind::kAttn || cell->id.kind == MatrixKind::kHeadsOut;
+  if (!inspector.explanation || !looks) return;
+  const ShownCells attn = shown_cells(in, {MatrixKind::kAttn, cell->id.head});
+  inspector.weights = attn.block({cell->row, 0, 1, attn.cols});
+}
+
+}  // namespace
+
+void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, InspectorState& inspector, HeadsState& heads,
+                    ActionQueue&) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   Writer w(ui, in);
   const bool sorts = in.session.view.tab == Tab::kHeads && in.computed.trace.shapes.heads > 1;
   const auto cell = focus_cell(state);
-  const auto e = cell ? explain(in.computed.trace, cell->id, cell->row, cell->col) : std::nullopt;
+  look_at(in, cell, inspector);
+  const std::optional<Explanation>& e = inspector.explanation;
   if (sorts) write_sort(w, heads);
   if (sorts) w.space(18);
   if (!e) {
@@ -406,7 +424,7 @@ void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, Heads
     w.big(big_value(*e, w.decimals()));
     w.paragraph(cell_sentence(*e, in.computed.session));
     write_lens(w, in, *cell);
-    write_parts(w, in, *e);
+    write_parts(w, in, *e, inspector.weights);
     write_precision(w, *e);
   }
   ImGui::Dummy({1, 24});

@@ -79,8 +79,10 @@ bool has_lens(const StageInput& in, MatrixId id) {
   return shown != nullptr && values != nullptr && shown->rows() == values->rows() && shown->cols() == values->cols();
 }
 
-const Matrix* displayed_matrix(const StageInput& in, MatrixId id) {
-  return has_lens(in, id) ? in.lens->find(id) : shown_matrix(in, id);
+ShownCells displayed_cells(const StageInput& in, MatrixId id) {
+  if (!has_lens(in, id)) return shown_cells(in, id);
+  const Matrix& shown = *in.lens->find(id);
+  return {shown.rows(), shown.cols(), &shown, nullptr};
 }
 
 void follow_target(const Trace& trace, StageState& state) {
@@ -200,7 +202,7 @@ void draw_dragged_value(Ui& ui, const StageInput& in, const StageState& state, I
   const CellRef& cell = state.scrub.cell;
   if (!has_lens(in, cell.id)) return;
   const std::string text = cell_name(cell.id, cell.row, cell.col, in.session) + " = " +
-                           format_shortest((*shown_matrix(in, cell.id))(cell.row, cell.col));
+                           format_shortest(shown_cells(in, cell.id).at(cell.row, cell.col));
   ImDrawList* list = ImGui::GetForegroundDrawList();
   const float width = label_width(ui, text, 13) + 20, x = (min.x + max.x - width) / 2;
   const ImVec2 lo{std::max(4.0f, x), min.y - 34}, hi{std::max(4.0f, x) + width, min.y - 8};

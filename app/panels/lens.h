@@ -9,7 +9,7 @@
 namespace qkv {
 
 // The numbers that the cells show: of the lens where there is one that has this matrix, else its values.
-const Matrix* displayed_matrix(const StageInput& in, MatrixId id);
+ShownCells displayed_cells(const StageInput& in, MatrixId id);
 // The lens shows this matrix; in.lens is not null.
 bool has_lens(const StageInput& in, MatrixId id);
 

@@ -13,7 +13,7 @@ constexpr float kNothing = std::numeric_limits<float>::quiet_NaN();
 // Rows that a picture of O has while it is being computed.
 constexpr Index kSampledRows = 1024;
 
-using Source = std::shared_ptr<const MatrixSource>;
+using Cells = std::shared_ptr<const MatrixSource>;
 
 Index blocks_of(Index cells, int level) { return (cells + (Index{1} << level) - 1) >> level; }
 
@@ -53,7 +53,7 @@ void show_sampled_rows(Picture& picture, const MatrixSource& source) {
 // A picture being put together from tiles.
 class Mosaic {
  public:
-  Mosaic(TileStore& tiles, Picture& picture, Source source, Source keep, const PictureRequest& request)
+  Mosaic(TileStore& tiles, Picture& picture, Cells source, Cells keep, const PictureRequest& request)
       : tiles_(tiles), picture_(picture), source_(std::move(source)), keep_(std::move(keep)), id_(request.id) {}
 
   // Asks for the tiles that are missing, those in the middle first. True when one has come.
@@ -108,7 +108,7 @@ class Mosaic {
     if (tile) {
       to = *tile;
     } else {
-      put_coarser(at, blocks, to);
+      put_coarser(blocks, to);
     }
     // Hidden cells of scores and scaled have values that can be seen near by; from afar they are left out.
     const bool hides = !tile || level() > 0 || id_.kind == MatrixKind::kAttn;
@@ -118,7 +118,7 @@ class Mosaic {
     return tile != nullptr;
   }
 
-  void put_coarser(const TileKey& at, const Rect& blocks, MatrixRef to) {
+  void put_coarser(const Rect& blocks, MatrixRef to) {
     const int overview = source_->overview_level();
     for (int coarser = level() + 1; coarser < overview; ++coarser) {
       const int by = coarser - level();
@@ -129,17 +129,17 @@ class Mosaic {
       }
     }
     const int by = overview - level();
-    const Rect whole = {blocks.row >> by, blocks.col >> by, ((blocks.row + blocks.rows - 1) >> by) - (blocks.row >> by) + 1,
+    const Rect whole = {blocks.row >> by, blocks.col >> by,
+                        ((blocks.row + blocks.rows - 1) >> by) - (blocks.row >> by) + 1,
                         ((blocks.col + blocks.cols - 1) >> by) - (blocks.col >> by) + 1};
     Matrix coarse(whole.rows, whole.cols);
     source_->reduce(cells_of(whole, overview, *source_), overview, SourcePictures::reduction(id_.kind), coarse);
     enlarge(coarse, whole.row, whole.col, by, blocks, to);
-    static_cast<void>(at);
   }
 
   TileStore& tiles_;
   Picture& picture_;
-  Source source_, keep_;
+  Cells source_, keep_;
   MatrixId id_;
 };
 
@@ -186,9 +186,9 @@ const Picture* SourcePictures::get(const Trace& trace, const PictureRequest& req
 }
 
 void SourcePictures::update(Shown& shown, const Trace& trace, const PictureRequest& request) {
-  const Source source = trace.source(request.id);
-  const bool masked = count_hidden(trace) > 0 && request.id.kind != MatrixKind::kKeep;
-  const Source keep = masked ? trace.source({MatrixKind::kKeep, 0}) : nullptr;
+  const Cells source = trace.source(request.id);
+  const bool masked = request.masked && request.id.kind != MatrixKind::kKeep;
+  const Cells keep = masked ? trace.source({MatrixKind::kKeep, 0}) : nullptr;
   const std::uint64_t generation = source->generation();
   const bool sampled = request.id.kind == MatrixKind::kHeadsOut;
   const int overview = source->overview_level(), level = level_for(request.cell_pixels);

@@ -30,6 +30,7 @@ struct Picture {
 struct PictureRequest {
   MatrixId id;
   double cell_pixels = 1;  // size of a cell on screen, device pixels
+  bool masked = false;     // some cells of the mask are hidden
   Rect visible;            // cells on screen
 };
 

@@ -47,6 +47,27 @@ const Matrix* shown_matrix(const StageInput& in, MatrixId id) {
   return same_shape ? &input->get() : computed;
 }
 
+float ShownCells::at(Index row, Index col) const {
+  if (held != nullptr) return (*held)(row, col);
+  float value = 0;
+  source->read({row, col, 1, 1}, Eigen::Map<Matrix>(&value, 1, 1));
+  return value;
+}
+
+Matrix ShownCells::block(const Rect& rect) const {
+  if (held != nullptr) return held->block(rect.row, rect.col, rect.rows, rect.cols);
+  Matrix cells(rect.rows, rect.cols);
+  source->read(rect, cells);
+  return cells;
+}
+
+ShownCells shown_cells(const StageInput& in, MatrixId id) {
+  if (const Matrix* held = shown_matrix(in, id)) return {held->rows(), held->cols(), held, nullptr};
+  if (in.computed.trace.streams.empty()) return {};
+  auto source = in.computed.trace.source(id);
+  return source ? ShownCells{source->rows(), source->cols(), nullptr, source} : ShownCells{};
+}
+
 bool is_editable(const StageInput& in, MatrixId id) {
   const SharedMatrix* input = find_input(in.session, id);
   const Matrix* shown = shown_matrix(in, id);
@@ -78,14 +99,14 @@ class Links {
   explicit Links(const Trace& trace) : trace_(trace), s_(trace.shapes) {}
 
   void row(MatrixKind kind, int head, Index r) {
-    if (const Matrix* m = trace_.find({kind, head})) list.push_back({{kind, head}, {r, 0, 1, m->cols()}});
+    if (const auto m = trace_.source({kind, head})) list.push_back({{kind, head}, {r, 0, 1, m->cols()}});
   }
   void column(MatrixKind kind, int head, Index c, Index first = 0, Index count = -1) {
-    if (const Matrix* m = trace_.find({kind, head}))
+    if (const auto m = trace_.source({kind, head}))
       list.push_back({{kind, head}, {first, c, count < 0 ? m->rows() : count, 1}});
   }
   void block(MatrixKind kind, int head, const Rect& rect) {
-    if (trace_.find({kind, head}) != nullptr) list.push_back({{kind, head}, rect});
+    if (trace_.source({kind, head}) != nullptr) list.push_back({{kind, head}, rect});
   }
   int kv(int head) const { return kv_head_of(s_, head); }
 

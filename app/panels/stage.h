@@ -8,6 +8,7 @@
 
 #include "app/engine/engine.h"
 #include "app/engine/lens.h"
+#include "app/panels/source_picture.h"
 #include "app/ui/action_queue.h"
 #include "app/ui/controls.h"
 #include "app/ui/ui.h"
@@ -82,9 +83,22 @@ struct StageInput {
   const Computed& computed;          // newest finished; its shapes may differ from the session's while the engine works
   std::uint64_t version;             // changes with session, computed or lens
   const LensResult* lens = nullptr;  // what the cells show in place of values; null = values
+  SourcePictures* pictures = nullptr;  // of a streamed trace
 };
 
-// The numbers to show: the newest input where its shape is that of the trace, else what the trace was made of.
+// The cells to show of a matrix, held or not. Refers to what StageInput does.
+struct ShownCells {
+  Index rows = 0, cols = 0;
+  const Matrix* held = nullptr;
+  std::shared_ptr<const MatrixSource> source;  // where it is not held
+  explicit operator bool() const { return held != nullptr || source != nullptr; }
+  float at(Index row, Index col) const;
+  Matrix block(const Rect& rect) const;
+};
+ShownCells shown_cells(const StageInput& in, MatrixId id);
+
+// The numbers to show where they are held: the newest input where its shape is that of the trace, else what the trace
+// was made of.
 const Matrix* shown_matrix(const StageInput& in, MatrixId id);
 // A person may edit it: an input of the session.
 bool is_editable(const StageInput& in, MatrixId id);

@@ -15,6 +15,8 @@ bool sample_streamed(const Trace& trace, ThreadPool& pool, const StopFlag* stop,
 bool refine_streamed(const Trace& trace, ThreadPool& pool, const StopFlag* stop, int first_head = 0);
 // 0 … 1: how far the heads are.
 double streamed_progress(const Trace& trace);
+// A streamed trace whose heads are not all computed.
+inline bool is_refining(const Trace& trace) { return !trace.streams.empty() && streamed_progress(trace) < 1; }
 // The refined trace with heads_out, concat, out and all of the rows' statistics.
 Result<Trace> finish_streamed(Trace trace, const PassOptions& options);
 

@@ -41,6 +41,8 @@ class KeepSource final : public MatrixSource {
   explicit KeepSource(Head head) : head_(std::move(head)) {}
   Index rows() const override { return head_->shapes().nq; }
   Index cols() const override { return head_->shapes().nk; }
+  // Counted, not read off, but in next to no time: O(blocks) and a little along the mask's edges.
+  int overview_level() const override { return head_->overview_level(); }
 
   void read(const Rect& rect, MatrixRef out) const override { reduce(rect, 0, Reduction::kMax, out); }
 

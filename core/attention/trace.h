@@ -41,11 +41,11 @@ struct Trace {
   Arithmetic arithmetic = Arithmetic::kFloat64;  // never kAuto
   std::vector<SharedMatrix> q, k, v;             // H × [Nq, d_k], H_kv × [Nk, d_k], H_kv × [Nk, d_v]; not rotated
   LazyMatrix keep;                               // [Nq, Nk], 1 = visible (float for the heat maps)
-  std::vector<LazyMatrix> alibi;                 // H × [Nq, Nk], what ALiBi adds; empty where it is off or N² too large
-  std::vector<HeadTrace> heads;                  // H
-  Matrix concat;                                 // [Nq, H·d_v]
-  std::optional<Matrix> out;                     // [Nq, d_out], where there is a W^O
-  double seconds = 0;                            // wall time of the pass
+  std::vector<LazyMatrix> alibi;  // H × [Nq, Nk], what ALiBi adds; empty where it is off or N² too large
+  std::vector<HeadTrace> heads;   // H
+  Matrix concat;                  // [Nq, H·d_v]
+  std::optional<Matrix> out;      // [Nq, d_out], where there is a W^O
+  double seconds = 0;             // wall time of the pass
 
   // Of kFloat32: H, what its lazy matrices are made from and update() changes. Empty otherwise.
   std::vector<std::shared_ptr<KernelHead>> kernels;
