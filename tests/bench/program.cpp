@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -41,21 +42,35 @@ std::optional<Arguments> parse(int argc, char** argv) {
   return arguments;
 }
 
-double milliseconds(const std::function<void()>& run) {
+struct Took {
+  double ms = 0;      // wall time
+  double cpu_ms = 0;  // processor time of all threads, those that spin included
+};
+
+Took timed(const std::function<void()>& run) {
+  const std::clock_t cpu = std::clock();
   const auto start = std::chrono::steady_clock::now();
   run();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
+  return {wall.count(), 1000.0 * static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC};
 }
 
 // At least `repeats` times and, where one is short, for as long as the clock and the scheduler need to be fair.
-std::vector<double> time_runs(const std::function<void()>& run, int repeats, double least_total_ms) {
-  std::vector<double> times;
+std::vector<Took> time_runs(const std::function<void()>& run, int repeats, double least_total_ms) {
+  std::vector<Took> times;
   double total = 0;
   while (static_cast<int>(times.size()) < repeats || total < least_total_ms) {
-    times.push_back(milliseconds(run));
-    total += times.back();
+    times.push_back(timed(run));
+    total += times.back().ms;
   }
   return times;
+}
+
+std::vector<double> sorted(const std::vector<Took>& times, double Took::*which) {
+  std::vector<double> values;
+  for (const Took& each : times) values.push_back(each.*which);
+  std::sort(values.begin(), values.end());
+  return values;
 }
 
 // The set-up of that name, or the fastest of all by the best of a few runs.
@@ -67,24 +82,24 @@ const Setup* choose(const std::vector<Setup>& setups, const std::string& name, c
     if (!name.empty()) continue;
     const std::function<void()> run = setup.prepare(job);
     // A first run warms up, and tells whether the set-up is worth more.
-    if (const double first = milliseconds(run); first > 2 * least) continue;
-    const std::vector<double> times = time_runs(run, 2, 10);
-    const double best = *std::min_element(times.begin(), times.end());
+    if (timed(run).ms > 2 * least) continue;
+    const double best = sorted(time_runs(run, 2, 10), &Took::ms).front();
     if (best < least) chosen = &setup, least = best;
   }
   return chosen;
 }
 
-int report(const Contender& contender, const Job& job, const Setup& setup, std::vector<double> times) {
+int report(const Contender& contender, const Job& job, const Setup& setup, const std::vector<Took>& times) {
   const double error = worst_error(job.of, *job.inputs, *job.outputs);
-  std::sort(times.begin(), times.end());
+  const std::vector<double> wall = sorted(times, &Took::ms), cpu = sorted(times, &Took::cpu_ms);
   nlohmann::ordered_json json;
   json["library"] = contender.library;
   json["case"] = job.of.name;
   json["threads"] = job.threads;
   json["setup"] = setup.name;
-  json["ms"] = times[times.size() / 2];
-  json["least_ms"] = times.front();
+  json["ms"] = wall[wall.size() / 2];
+  json["least_ms"] = wall.front();
+  json["cpu_ms"] = cpu[cpu.size() / 2];
   json["repeats"] = times.size();
   json["error"] = error;
   std::puts(json.dump().c_str());

@@ -2,9 +2,10 @@
 //
 //   PROGRAM --case NAME --threads N [--repeats R] [--setup TEXT]
 //
-// prints one line of JSON: {"library", "case", "threads", "setup", "ms", "least_ms", "repeats", "error"}, where `ms` is
-// the median and `error` the largest as a share of the bound in reference.h. Exit codes: 0 right, 1 wrong numbers,
-// 2 wrong arguments, 77 where the library cannot do the case.
+// prints one line of JSON: {"library", "case", "threads", "setup", "ms", "least_ms", "cpu_ms", "repeats", "error"}.
+// `ms` is the median and `least_ms` the least wall time, `cpu_ms` the median of the processor time of all threads,
+// which says more where other programs run; `error` is the largest as a share of the bound in reference.h. Exit codes:
+// 0 right, 1 wrong numbers, 2 wrong arguments, 77 where the library cannot do the case.
 #pragma once
 
 #include <functional>
