@@ -9,6 +9,8 @@
 #include "app/panels/concat_tab.h"
 #include "app/panels/head_tab.h"
 #include "app/panels/inspector.h"
+#include "app/panels/lens.h"
+#include "core/attention/streamed_pass.h"
 #include "core/base/utf8.h"
 
 namespace qkv {
@@ -72,6 +74,7 @@ void App::type_character(char32_t character) {
 void App::frame() {
   Impl& a = *impl_;
   a.take_results();
+  a.update_lens();
   a.begin_ui();
   a.draw_root();
   a.draw_dialogs();
@@ -108,6 +111,7 @@ Preferences& App::preferences() { return impl_->preferences; }
 const WidgetRegistry& App::widgets() const { return impl_->widgets; }
 const Session& App::session() const { return impl_->history.current(); }
 std::shared_ptr<const Trace> App::trace() const { return {impl_->computed, &impl_->computed->trace}; }
+std::shared_ptr<const LensResult> App::lens() const { return impl_->lens; }
 Color App::clear_color() const { return palette(impl_->preferences.theme).stage; }
 
 CommandContext App::Impl::context() const {
@@ -124,6 +128,7 @@ CommandContext App::Impl::context() const {
 void App::Impl::begin_ui() {
   redraw = false;
   drawn = computed;
+  drawn_lens = lens;
   drawn_problem = history.current().problem;
   ui.theme = preferences.theme;
   if (styled != ui.theme) {
@@ -136,6 +141,7 @@ void App::Impl::begin_ui() {
   ui.escape_taken = false;
   ui.was_typing = !ui.focus.empty();
   ui.heatmaps.clear();
+  sources->begin_frame(computed->trace);
   widgets.begin_frame();
   labels.begin_frame(ui.scale);
   stage.last_hover = stage.hover;
@@ -165,9 +171,12 @@ void App::Impl::draw_root() {
   draw_panels({0, kTopBarHeight}, {size.x, size.y - kStatusHeight});
   double zoom = 1;
   for (const auto& [axis, view] : stage.axes) zoom = std::max(zoom, view.zoom);
-  if (engine.busy()) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
-  draw_status_bar(ui, input(), {engine.busy(), zoom, failure ? failure->message : std::string()},
-                  {0, size.y - kStatusHeight}, {size.x, size.y});
+  const bool busy = engine.busy() || lens_engine.busy();
+  if (is_refining(computed->trace)) ui.redraw_within(0.1);
+  if (is_refining(computed->trace)) ui.redraw_within(0.1);
+  if (busy) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
+  draw_status_bar(ui, input(), {busy, zoom, failure ? failure->message : std::string()}, {0, size.y - kStatusHeight},
+                  {size.x, size.y});
   ImGui::End();
   ImGui::PopFont();
 }
@@ -181,11 +190,11 @@ void App::Impl::draw_panels(ImVec2 min, ImVec2 max) {
       std::clamp(preferences.right_width, kLeastRight, std::max(kLeastRight, width - kLeastStage - left));
   ImDrawList* list = ImGui::GetWindowDrawList();
   begin_panel(ui, "setup", min, {min.x + left, max.y});
-  draw_setup_panel(ui, input(), stage, setup, queue);
+  draw_setup_panel(ui, input(), stage, setup, pictures, queue);
   end_panel();
   draw_stage({min.x + left, min.y}, {max.x - right, max.y});
   begin_panel(ui, "inspector", {max.x - right, min.y}, max);
-  draw_inspector(ui, input(), stage, heads, queue);
+  draw_inspector(ui, input(), stage, inspector, heads, queue);
   end_panel();
   list->AddLine({min.x + left - 0.5f, min.y}, {min.x + left - 0.5f, max.y}, to_u32(ui.colors().line));
   list->AddLine({max.x - right + 0.5f, min.y}, {max.x - right + 0.5f, max.y}, to_u32(ui.colors().line));
@@ -284,7 +293,7 @@ void App::Impl::recompute() {
 
 void App::Impl::take_results() {
   if (auto result = engine.take_result()) {
-    computed = std::move(result);
+    engine.recycle(std::exchange(computed, std::move(result)));
     failure.reset();
     ++version;
     redraw = true;
@@ -293,6 +302,32 @@ void App::Impl::take_results() {
     say(error->message, 7);
     failure = std::move(error);
   }
+}
+
+void App::Impl::update_lens() {
+  follow_target(computed->trace, stage);
+  const Lens wanted = history.current().view.lens;
+  const LensResult* before = lens.get();
+  if (wanted == Lens::kValues) {
+    lens.reset();
+    lens_request.reset();
+  } else {
+    LensRequest request{computed, wanted, {}};
+    if (wanted == Lens::kGradient) request.target.cell = stage.lens_target;
+    if (lens_request != request) lens_engine.request(request);
+    lens_request = std::move(request);
+  }
+  if (auto result = lens_engine.take_result(); result && lens_request && result->request.lens == wanted) lens = result;
+  if (lens && lens->request.lens != wanted) lens.reset();
+  if (const auto error = lens_engine.take_error(); error && lens_request) {
+    say(error->message, 9);
+    ViewSettings view = history.current().view;
+    view.lens = Lens::kValues;
+    queue.push(SetView{view});
+  }
+  if (lens.get() == before) return;
+  ++version;
+  redraw = true;
 }
 
 void App::Impl::say(std::string text, double seconds) {

@@ -13,15 +13,19 @@
 #include "app/ui/image_store.h"
 #include "app/ui/preferences.h"
 #include "app/ui/widget_registry.h"
+#include "core/attention/forward.h"
 #include "core/session/session.h"
 
 namespace qkv {
 
+struct LensResult;
+
 // What the host lends to the program; all of it must outlive the App.
 struct AppServices {
-  ImageStore* images = nullptr;     // required
-  HeatmapSink* heatmaps = nullptr;  // nullptr: heat maps are laid out but not drawn
-  std::function<void()> wake;       // called from any thread: a new frame is wanted
+  ImageStore* images = nullptr;             // required
+  HeatmapSink* heatmaps = nullptr;          // nullptr: heat maps are laid out but not drawn
+  std::function<void()> wake;               // called from any thread: a new frame is wanted
+  double most_held_bytes = kMostHeldBytes;  // of N² matrices; larger ones are streamed
 };
 
 // An ImGui context must be current from construction to destruction.
@@ -64,6 +68,7 @@ class App {
   const WidgetRegistry& widgets() const;  // rectangles of the last frame, for tests
   const Session& session() const;
   std::shared_ptr<const Trace> trace() const;
+  std::shared_ptr<const LensResult> lens() const;  // what the cells show in place of values; null = values
   // Background of the window outside ImGui's own drawing.
   Color clear_color() const;
 

@@ -109,6 +109,15 @@ void App::Impl::run_view_command(CommandId command) {
     case CommandId::kNextHead:
       view.head = (view.head + 1) % count;
       break;
+    case CommandId::kLensValues:
+      view.lens = Lens::kValues;
+      break;
+    case CommandId::kLensGradient:
+      view.lens = Lens::kGradient;
+      break;
+    case CommandId::kLensPrecision:
+      view.lens = Lens::kBfloat16;
+      break;
     case CommandId::kEnlarge: {
       const auto cell = focus_cell(stage);
       if (stage.enlarged)
@@ -140,9 +149,9 @@ void App::Impl::run_view_command(CommandId command) {
       break;
     case CommandId::kSelectAll:
       if (stage.selection)
-        if (const Matrix* m = shown_matrix(input(), stage.selection->id))
+        if (const ShownCells cells = shown_cells(input(), stage.selection->id))
           stage.selection =
-              Selection{stage.selection->id, 0, 0, m->rows() - 1, m->cols() - 1, stage.selection->transposed};
+              Selection{stage.selection->id, 0, 0, cells.rows - 1, cells.cols - 1, stage.selection->transposed};
       break;
     default:
       break;
@@ -246,6 +255,12 @@ void App::Impl::export_picture(const ExportRequest& request) {
 void App::Impl::wait_for_newest() {
   engine.wait();
   take_results();
+  update_lens();
+  lens_engine.wait();
+  update_lens();
+  if (sources->tiles().idle()) return;
+  sources->tiles().wait();
+  redraw = true;
 }
 
 void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {

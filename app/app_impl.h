@@ -8,11 +8,13 @@
 #include "app/app.h"
 #include "app/assets.h"
 #include "app/engine/engine.h"
+#include "app/engine/lens.h"
 #include "app/panels/cell_editor.h"
 #include "app/panels/export_dialog.h"
 #include "app/panels/file_dialog.h"
 #include "app/panels/frame_panels.h"
 #include "app/panels/heads_tab.h"
+#include "app/panels/inspector.h"
 #include "app/panels/message_dialogs.h"
 #include "app/panels/setup_panel.h"
 #include "core/session/history.h"
@@ -36,8 +38,10 @@ struct App::Impl {
       : services(std::move(given)),
         preferences(std::move(remembered)),
         labels(*services.images),
-        engine(services.wake),
-        history(worked_example()) {}
+        engine(services.wake, services.most_held_bytes),
+        lens_engine(services.wake),
+        history(worked_example()),
+        sources(std::make_unique<SourcePictures>(services.wake)) {}
 
   AppServices services;
   Preferences preferences;
@@ -46,17 +50,24 @@ struct App::Impl {
   WidgetRegistry widgets;
   Ui ui;
   Engine engine;
+  LensEngine lens_engine;
   History history;
   std::filesystem::path path;                // where Save writes
   std::shared_ptr<const Computed> computed;  // never null after open()
   // What the frame that is being rendered points into: its heat maps are read after edits have replaced both.
-  std::optional<Error> failure;  // why the newest edit has no result
+  std::optional<Error> failure;             // why the newest edit has no result
+  std::shared_ptr<const LensResult> lens;   // what the cells show in place of values; null = values
+  std::optional<LensRequest> lens_request;  // the newest
   std::shared_ptr<const Computed> drawn;
+  std::shared_ptr<const LensResult> drawn_lens;
   Problem drawn_problem;
   std::uint64_t version = 1;
   ActionQueue queue;
   SetupState setup;
+  OptionPictures pictures;
   StageState stage;
+  std::unique_ptr<SourcePictures> sources;  // never null
+  InspectorState inspector;
   HeadsState heads;
   FillForm fill;
   Dialogs dialogs;
@@ -69,7 +80,7 @@ struct App::Impl {
   bool redraw = true;
 
   // app.cpp: one frame
-  StageInput input() const { return {history.current(), *computed, version}; }
+  StageInput input() const { return {history.current(), *computed, version, lens.get(), sources.get()}; }
   CommandContext context() const;
   void begin_ui();
   void draw_root();
@@ -80,6 +91,7 @@ struct App::Impl {
   void apply_queue();
   void recompute();  // after the session changed
   void take_results();
+  void update_lens();  // asks for what the view wants to see, and takes what is there
   void say(std::string text, double seconds = 5);
 
   // app_commands.cpp: what commands do

@@ -1,6 +1,8 @@
 #include "app/cli/attention_flags.h"
 
 #include "core/session/options_json.h"
+#include "core/session/session_tensors.h"
+#include "core/tensor_io/npz.h"
 
 namespace qkv::cli {
 namespace {
@@ -88,6 +90,62 @@ Status set_scaling(const AttentionFlags& flags, AttentionOptions& options) {
   return Done{};
 }
 
+// "FILE" or "FILE:NAME": a file of that whole name goes first, since names may hold colons.
+struct ArrayPlace {
+  std::string path;
+  std::optional<std::string> name;
+};
+
+ArrayPlace array_place(const std::string& words) {
+  std::error_code problem;
+  const std::size_t colon = words.rfind(':');
+  if (colon == std::string::npos || colon == 0 || std::filesystem::exists(words, problem)) return {words, std::nullopt};
+  return {words.substr(0, colon), words.substr(colon + 1)};
+}
+
+Result<std::string> array_name(const NpzFile& file, const ArrayPlace& place) {
+  if (place.name) return *place.name;
+  if (file.arrays().size() == 1) return file.arrays()[0].name;
+  std::vector<std::string_view> names;
+  for (const ArrayInfo& array : file.arrays()) names.push_back(array.name);
+  return usage_error("--bias: " + place.path + " holds " + std::to_string(names.size()) +
+                     " arrays; add :NAME with one of " + name_list(names));
+}
+
+// A float array [Nq, Nk].
+Result<SharedMatrix> read_bias(const std::string& words, const Shapes& shapes) {
+  const ArrayPlace place = array_place(words);
+  Result<Bytes> content = read_input(place.path, place.path);
+  if (!content.ok()) return content.error();
+  const std::string stem = std::filesystem::path(place.path).stem().string();
+  const Result<NpzFile> file = NpzFile::from_bytes(std::move(content).value(), stem);
+  if (!file.ok()) return located(place.path, file.error());
+  const Result<std::string> name = array_name(file.value(), place);
+  if (!name.ok()) return name.error();
+  const Result<Tensor> tensor = file.value().read(name.value());
+  if (!tensor.ok()) return located(place.path, tensor.error());
+  Result<SharedMatrix> bias = matrix_from_tensor(tensor.value(), name.value());
+  if (!bias.ok()) return located(place.path, bias.error());
+  const auto size = [](Index rows, Index cols) { return std::to_string(rows) + "×" + std::to_string(cols); };
+  if (bias.value().rows() == shapes.nq && bias.value().cols() == shapes.nk) return bias;
+  return located(place.path,
+                 bad_input("\"" + name.value() + "\" is " + size(bias.value().rows(), bias.value().cols()) +
+                           " but there are " + std::to_string(shapes.nq) + " queries and " + std::to_string(shapes.nk) +
+                           " keys: a bias needs to be " + size(shapes.nq, shapes.nk)));
+}
+
+Status set_bias(const AttentionFlags& flags, const Session& session, AttentionOptions& options) {
+  if (!flags.bias) return Done{};
+  options.bias.reset();
+  if (*flags.bias == "none") return Done{};
+  const Result<Shapes> shapes = check_session(session);
+  if (!shapes.ok()) return shapes.error();
+  const Result<SharedMatrix> bias = read_bias(*flags.bias, shapes.value());
+  if (!bias.ok()) return bias.error();
+  options.bias = bias.value();
+  return Done{};
+}
+
 // Which keys a query sees, and the sink.
 Status set_masks(const AttentionFlags& flags, AttentionOptions& options) {
   if (flags.causal_given->count() > 0) options.causal = flags.causal;
@@ -127,6 +185,8 @@ void add_attention_flags(CLI::App& app, AttentionFlags& flags, bool with_scale) 
   if (with_scale) add_text(app, "--scale", flags.scale, "X", "What QKᵀ is multiplied by (default: 1/√d_k)");
   add_text(app, "--softcap", flags.softcap, "X", "Bound scaled scores smoothly: X·tanh(s/X)");
   flags.alibi_given = app.add_flag("--alibi,!--no-alibi", flags.alibi, "Subtract slope·|i−j|, a slope for each head");
+  add_text(app, "--bias", flags.bias, "FILE[:NAME]",
+           "Add a float array [queries, keys] to the scores of every head: a .npy, or NAME of an .npz; none");
   flags.causal_given = app.add_flag("--causal,!--no-causal", flags.causal, "Each query sees the keys up to its own");
   add_text(app, "--align", flags.align, "CORNER",
            "Where the causal diagonal ends if queries and keys differ in number: bottom_right (default), top_left");
@@ -143,6 +203,7 @@ Status apply_attention_flags(const AttentionFlags& flags, Session& session) {
     options = given.value();
   }
   if (const Status set = set_scaling(flags, options); !set.ok()) return set;
+  if (const Status set = set_bias(flags, session, options); !set.ok()) return set;
   if (const Status set = set_masks(flags, options); !set.ok()) return set;
   if (options == session.problem.options) return Done{};
 

@@ -9,5 +9,6 @@ int run_command(const Arguments& words);
 int render_command(const Arguments& words);
 int screenshot_command(const Arguments& words);
 int inspect_command(const Arguments& words);
+int bench_command(const Arguments& words);
 
 }  // namespace qkv::cli

@@ -167,7 +167,8 @@ Result<Bytes> read_input(const std::string& name, const fs::path& path) {
 }
 
 Result<Trace> compute(const std::string& name, const Session& session) {
-  Result<Trace> trace = forward(session.problem);
+  ThreadPool pool;
+  Result<Trace> trace = forward(session.problem, {.pool = &pool});
   if (!trace.ok()) return located(name, trace.error());
   return trace;
 }

@@ -1,12 +1,11 @@
 // `qkvlab inspect`: what a session or tensor file holds.
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "app/cli/commands.h"
+#include "app/cli/table.h"
 #include "core/base/number_text.h"
-#include "core/base/utf8.h"
 #include "core/session/session_file.h"
 #include "core/tensor_io/npz.h"
 
@@ -15,33 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
-
-// Columns that `text` takes in a terminal: CJK characters take two, marks that join the one before take none.
-std::size_t columns_of(std::string_view text) {
-  std::size_t columns = 0;
-  for (std::size_t pos = 0; pos < text.size();) {
-    const char32_t code_point = next_code_point(text, pos);
-    if (!joins_previous(code_point)) columns += is_cjk(code_point) ? 2 : 1;
-  }
-  return columns;
-}
-
-// Rows with their columns lined up, two spaces between them.
-std::string table(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(widths[i] + 2 - columns_of(row[i]), ' ');
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
 
 // "<f4" as NumPy's name of the type; other descriptions as they are.
 std::string dtype_name(const std::string& descr) {

@@ -184,8 +184,10 @@ int render_command(const Arguments& words) {
   add_text(app, "--view", arguments.view, "NAME",
            "matrix: the one of --matrix; head: its whole pipeline (default without --matrix); heads: the weights of "
            "all; concat: Concat·W^O");
-  add_text(app, "--matrix", arguments.matrix, "NAME",
-           "q k v scores scaled keep attn heads_out concat wo out, and x wq wk wv bq bk bv bo where there are such");
+  add_text(
+      app, "--matrix", arguments.matrix, "NAME",
+      "q k v scores scaled keep attn heads_out concat wo out, and alibi bias x wq wk wv bq bk bv bo where there are "
+      "such");
   add_text(app, "--head", arguments.head, "H", "Which head, counted from 0 as in the arrays of run (default: 0)");
   add_text(app, "--cell-px", arguments.cell_px, "N", "Side of a cell in pixels, 1 to 256 (default: 32)");
   add_text(app, "--colormap", arguments.colormap, "NAME",

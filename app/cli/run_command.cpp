@@ -1,32 +1,128 @@
 // `qkvlab run`: computes a file and writes every tensor of the computation.
 #include "app/cli/attention_flags.h"
 #include "app/cli/commands.h"
+#include "app/cli/lens_flags.h"
+#include "core/attention/precision.h"
+#include "core/base/number_text.h"
+#include "core/session/lens_arrays.h"
 #include "core/session/session_tensors.h"
 
 namespace qkv::cli {
 namespace {
 
 struct RunArguments {
-  std::optional<std::string> file, out;
+  std::optional<std::string> file, out, gradient, precision;
   AttentionFlags attention;
   bool verbose = false;
 };
 
+// What is written, and what is said about it with --verbose.
+struct Output {
+  std::vector<NamedArray> arrays;
+  std::string words;
+};
+
+// "heads_out 2: off by at most 0.0012 at 2:1:0, 0.40 ulp at 2:0:0", with what left the format's range.
+std::string summary_line(const PrecisionSummary& summary) {
+  const auto place = [](const MatrixCell& cell) {
+    const std::string head = is_per_head(cell.id.kind) ? std::to_string(cell.id.head) + ":" : "";
+    return head + std::to_string(cell.row) + ":" + std::to_string(cell.col);
+  };
+  const std::string head = is_per_head(summary.id.kind) ? " " + std::to_string(summary.id.head) : "";
+  std::string line = std::string(file_key(summary.id.kind)) + head + ": ";
+  if (summary.largest == 0) {
+    line += "exact";
+  } else {
+    line += "off by at most " + format_value(summary.largest, 6, false) + " at " + place(summary.largest_at) + ", " +
+            format_value(summary.largest_ulps, 2, false) + " ulp at " + place(summary.largest_ulps_at);
+  }
+  if (summary.infinite > 0) line += "; " + std::to_string(summary.infinite) + " infinite";
+  if (summary.nan > 0) line += "; " + std::to_string(summary.nan) + " NaN";
+  return line + "\n";
+}
+
+Result<Output> compute_in_format(const std::string& file, NumberFormat format, const Problem& problem) {
+  const Result<Shapes> shapes = check_shapes(problem);
+  if (!shapes.ok()) return located(file, shapes.error());
+  const KeepMatrix keep = keep_matrix(problem.options, shapes.value().nq, shapes.value().nk);
+  if (format == NumberFormat::kFloat64) {
+    const Result<MatrixTable<MatrixD>> steps = steps_in_float64(problem);
+    if (!steps.ok()) return located(file, steps.error());
+    return Output{arrays_of(steps.value(), keep), ""};
+  }
+  const Result<Precision> result = precision(format, problem);
+  if (!result.ok()) return located(file, result.error());
+  Output output{arrays_of(result.value().rounded, keep), ""};
+  for (const PrecisionSummary& summary : result.value().summary) output.words += summary_line(summary);
+  return output;
+}
+
+// The gradient's arrays go behind the others.
+Status add_gradient(const std::string& file, const GradientTarget& target, const Problem& problem, bool wide,
+                    Output& output) {
+  const Result<Gradient> result = gradient(problem, target);
+  if (!result.ok()) {
+    const bool no_such_cell = result.error().code == ErrorCode::kBadInput;
+    if (no_such_cell) return located("--gradient", {ErrorCode::kUsage, result.error().message});
+    return located(file, result.error());
+  }
+  std::vector<NamedArray> arrays = arrays_of(result.value(), wide);
+  output.arrays.insert(output.arrays.end(), std::make_move_iterator(arrays.begin()),
+                       std::make_move_iterator(arrays.end()));
+  output.words += "gradient of " + target_words(result.value().target, check_shapes(problem).value(), 0) + " = " +
+                  format_shortest(result.value().value) + "\n";
+  return Done{};
+}
+
+Result<Output> compute_output(const RunArguments& arguments, const Session& session,
+                              const std::optional<NumberFormat>& format, const std::optional<GradientTarget>& target) {
+  Output output;
+  if (format) {
+    Result<Output> in_format = compute_in_format(*arguments.file, *format, session.problem);
+    if (!in_format.ok()) return in_format;
+    output = std::move(in_format).value();
+  } else {
+    const Result<Trace> trace = compute(*arguments.file, session);
+    if (!trace.ok()) return trace.error();
+    output.arrays = arrays_of(trace.value());
+  }
+  if (target) {
+    const bool wide = format == NumberFormat::kFloat64;
+    if (const Status added = add_gradient(*arguments.file, *target, session.problem, wide, output); !added.ok()) {
+      return added.error();
+    }
+  }
+  return output;
+}
+
 Status run(const RunArguments& arguments) {
+  std::optional<NumberFormat> format;
+  if (arguments.precision) {
+    const Result<NumberFormat> parsed = parse_format("--precision", *arguments.precision);
+    if (!parsed.ok()) return parsed.error();
+    format = parsed.value();
+  }
+  std::optional<GradientTarget> target;
+  if (arguments.gradient) {
+    const Result<GradientTarget> parsed = parse_target("--gradient", *arguments.gradient);
+    if (!parsed.ok()) return parsed.error();
+    target = parsed.value();
+  }
   Result<Input> input = open_input(*arguments.file);
   if (!input.ok()) return input.error();
   Session& session = input.value().session;
   if (const Status set = apply_attention_flags(arguments.attention, session); !set.ok()) return set;
   if (const Status free = check_output(*arguments.out, input.value().path); !free.ok()) return free;
 
-  const Result<Trace> trace = compute(*arguments.file, session);
-  if (!trace.ok()) return trace.error();
-  const std::vector<NamedArray> arrays = arrays_of(trace.value());
+  const Result<Output> output = compute_output(arguments, session, format, target);
+  if (!output.ok()) return output.error();
+  const std::vector<NamedArray>& arrays = output.value().arrays;
   const Result<Bytes> content = npz_bytes(arrays);
   if (!content.ok()) return located(*arguments.out, content.error());
   if (const Status written = write_output(*arguments.out, content.value()); !written.ok()) return written;
   if (!arguments.verbose) return Done{};
-  return print("wrote " + printable(*arguments.out) + " (" + std::to_string(arrays.size()) + " arrays)\n");
+  return print(output.value().words + "wrote " + printable(*arguments.out) + " (" + std::to_string(arrays.size()) +
+               " arrays)\n");
 }
 
 }  // namespace
@@ -35,17 +131,27 @@ int run_command(const Arguments& words) {
   RunArguments arguments;
   CLI::App app{
       "Computes FILE and writes every tensor: q k v scores scaled keep attn heads_out concat out,\n"
-      "and x with the weights where Q, K, V are projected. Arrays are float32 with the head first, keep is "
+      "and alibi, bias, x with the weights where there are such. Arrays are float32 with the head first, keep is "
       "uint8.",
       "qkvlab run"};
   add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
   add_text(app, "-o,--out", arguments.out, "OUT.npz", "File to write")->required();
+  add_text(app, "--gradient", arguments.gradient, "TARGET",
+           "Add the gradient of TARGET by every array, d_q d_k d_scores …: sum-of-squares of out (heads_out without a "
+           "W^O), or one cell, counted from 0: out:ROW:COL, concat:ROW:COL, heads_out:HEAD:ROW:COL, likewise attn, "
+           "scaled, scores");
+  add_text(app, "--precision", arguments.precision, "FORMAT",
+           "Keep every step in float64 (arrays <f8), float32, bfloat16 or float16 (in float32 arrays); without it "
+           "float64 is rounded once to float32");
   add_attention_flags(app, arguments.attention);
-  app.add_flag("--verbose", arguments.verbose, "Say what was written");
+  app.add_flag("--verbose", arguments.verbose,
+               "Say what was written, the gradient's value, and how far the format is from float64");
   app.footer(
       "Examples:\n"
       "  qkvlab run worked_example -o out.npz\n"
-      "  qkvlab run layer.npz --causal --key-valid 1,1,1,0 -o out.npz\n");
+      "  qkvlab run layer.npz --causal --key-valid 1,1,1,0 -o out.npz\n"
+      "  qkvlab run layer.npz --gradient out:0:3 -o gradients.npz\n"
+      "  qkvlab run layer.npz --precision bfloat16 --verbose -o bf16.npz\n");
   if (const std::optional<int> code = parse_arguments(app, "FILE -o OUT.npz [options]", words)) return *code;
   return report(run(arguments));
 }

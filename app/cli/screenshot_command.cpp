@@ -16,7 +16,7 @@ inline constexpr int kMostSide = 8192;
 inline constexpr float kMostPixels = 16384;  // a side of the picture: what OpenGL drivers offer for a render target
 
 struct ScreenshotArguments {
-  std::optional<std::string> file, out, size, tab, scale, theme, hover, layout;
+  std::optional<std::string> file, out, size, tab, lens, scale, theme, hover, layout;
   AttentionFlags attention;
   bool verbose = false;
 };
@@ -54,6 +54,17 @@ Status set_tab(const std::string& text, ViewSettings& view) {
   return unknown_name("--tab", text, names);
 }
 
+Status set_lens(const std::string& text, ViewSettings& view) {
+  std::vector<std::string_view> names;
+  for (const Lens lens : kAllLenses) {
+    names.emplace_back(lens_name(lens));
+    if (names.back() != text) continue;
+    view.lens = lens;
+    return Done{};
+  }
+  return unknown_name("--lens", text, names);
+}
+
 Status set_look(const ScreenshotArguments& arguments, OffscreenOptions& options) {
   if (arguments.size) {
     if (const Status set = set_size(*arguments.size, options); !set.ok()) return set;
@@ -72,6 +83,9 @@ Status set_look(const ScreenshotArguments& arguments, OffscreenOptions& options)
     options.theme = theme.value();
   }
   options.hover = arguments.hover.value_or("");
+  if (arguments.lens) {
+    if (const Status set = set_lens(*arguments.lens, options.session.view); !set.ok()) return set;
+  }
   if (arguments.tab) return set_tab(*arguments.tab, options.session.view);
   return Done{};
 }
@@ -113,7 +127,11 @@ int screenshot_command(const Arguments& words) {
   add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
   add_text(app, "-o,--out", arguments.out, "OUT.png", "File to write")->required();
   add_text(app, "--size", arguments.size, "WxH", "Size of the window in logical pixels (default: 1440x900)");
-  add_text(app, "--tab", arguments.tab, "NAME", "head, heads, concat, or projection for X·W (default: what the session says)");
+  add_text(app, "--tab", arguments.tab, "NAME",
+           "head, heads, concat, or projection for X·W (default: what the session says)");
+  add_text(app, "--lens", arguments.lens, "NAME",
+           "What cells show: values, gradient (of the sum of squares), or the difference from float64 of float32, "
+           "bfloat16, float16 (default: what the session says)");
   add_text(app, "--theme", arguments.theme, "NAME", "light (default) or dark");
   add_text(app, "--hover", arguments.hover, "WIDGET", "Rest the pointer on a widget of --layout");
   add_text(app, "--layout", arguments.layout, "OUT.json", "Write the rectangle of every named widget");

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/attention/forward.h"
-#include "core/attention/head_stats.h"
 #include "core/figure/range.h"
 
 namespace qkv {
@@ -13,7 +12,7 @@ namespace qkv {
 // Matrices that share one colour scale in the window.
 enum class ScaleGroup {
   kWeights,     // A
-  kScores,      // S, scaled: on one scale, so that scaling is seen to shrink
+  kScores,      // S, ALiBi, B, scaled: on one scale, so that scaling is seen to shrink
   kValues,      // Q, K, V, O
   kInput,       // X
   kProjection,  // W^Q, W^K, W^V and their biases
@@ -25,15 +24,27 @@ enum class ScaleGroup {
 inline constexpr std::size_t kScaleGroups = 9;
 ScaleGroup scale_group(MatrixKind kind);
 
+// What is worked out of one head.
+struct HeadDigest {
+  HeadStats stats;
+  bool sampled = false;                  // the statistics are of some rows only, spread evenly: the head is streamed
+  FiniteExtent weights, scores, values;  // visible weights; S and scaled; Q, K, V and O
+  double worst_row_sum = 0;              // see TraceDigest
+};
+
 struct TraceDigest {
-  std::vector<HeadStats> heads;                    // H
+  std::vector<HeadDigest> heads;                   // H
   std::array<FiniteExtent, kScaleGroups> extents;  // by ScaleGroup
   TraceWarnings warnings;
   Index hidden = 0;          // hidden cells of the mask
+  bool refining = false;     // a streamed trace that is not complete: no statistics yet, and extents of a sample
   double worst_row_sum = 0;  // largest |Σ weights − expected_row_sum()| over live rows; NaN rows left out
 };
 
-TraceDigest digest(const Trace& trace);
+// On `pool` where there is one. Heads that `previous` has and `same` (H entries) says are as they were then are taken
+// from it.
+TraceDigest digest(const Trace& trace, ThreadPool* pool = nullptr, const TraceDigest* previous = nullptr,
+                   const std::vector<bool>& same = {});
 inline const FiniteExtent& extent_of(const TraceDigest& digest, ScaleGroup group) {
   return digest.extents[static_cast<std::size_t>(group)];
 }

@@ -10,7 +10,7 @@
 
 namespace qkv {
 
-// A session with everything computed from it. Immutable.
+// A session with everything computed from it. Immutable while anyone looks.
 struct Computed {
   Session session;
   Trace trace;
@@ -19,21 +19,27 @@ struct Computed {
 
 class Engine {
  public:
-  // `wake` is called from the worker when a result is ready; may be empty.
-  explicit Engine(std::function<void()> wake);
+  // `wake` is called from the worker when a result is ready; may be empty. Sessions whose N² matrices would take more
+  // than `most_held_bytes` are streamed: there is a result at once, that can be looked at, then one with a coarse
+  // picture of every head, and one more when all is computed.
+  explicit Engine(std::function<void()> wake, double most_held_bytes = kMostHeldBytes);
   ~Engine();  // cancels and joins
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Computes now where that costs under a couple of milliseconds, else hands the session to the worker. While the
-  // worker is busy only the newest request waits; one that has run for long is cancelled for it.
+  // Computes now where that costs a few milliseconds, else hands the session to the worker. While the worker is busy
+  // only the newest request waits; one that has run for long is cancelled for it.
   void request(const Session& session);
+
+  // Takes back a result that is no longer shown: the next request is an edit of it, in its memory, as soon as nobody
+  // else holds it. Results that are too large to be held twice are let go.
+  void recycle(std::shared_ptr<const Computed> shown);
 
   // The newest finished result if there is one that the last call did not return.
   std::shared_ptr<const Computed> take_result();
   // Why the newest finished request has no result.
   std::optional<Error> take_error();
-  bool busy() const;  // the newest request has no result yet
+  bool busy() const;  // the newest request has no final result yet
   void wait();        // until it has
 
  private:

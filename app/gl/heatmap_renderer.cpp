@@ -169,8 +169,9 @@ void HeatmapRenderer::set_place(const HeatmapDraw& heatmap) const {
   const auto [first_col, col_part] = split(heatmap.first_col);
   const auto [first_row, row_part] = split(heatmap.first_row);
   const float period = std::max(3.0f, std::round(kHatchPeriod * scale_));
-  const double phase = std::fmod((heatmap.first_col * heatmap.cell_w + heatmap.first_row * heatmap.cell_h) * scale_,
-                                 static_cast<double>(period));
+  const double x = (heatmap.first_col + heatmap.origin_col) * heatmap.cell_w;
+  const double y = (heatmap.first_row + heatmap.origin_row) * heatmap.cell_h;
+  const double phase = std::fmod((x + y) * scale_, static_cast<double>(period));
   glUniform4f(program_.uniform("u_rect"), to_device(heatmap.min.x, scale_), to_device(heatmap.min.y, scale_),
               to_device(heatmap.max.x, scale_), to_device(heatmap.max.y, scale_));
   glUniform2f(program_.uniform("u_framebuffer"), static_cast<float>(framebuffer_width_),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/panels/lens.h"
 #include "app/ui/keys.h"
 #include "core/base/number_text.h"
 
@@ -24,6 +25,7 @@ void choose(StageState& state, const CellRef& cell, bool transposed, bool extend
 }
 
 void open_edit(Ui& ui, const StageInput& in, StageState& state, std::string text, bool select, ActionQueue& queue) {
+  leave_lens(in, queue);
   const CellRef cell = state.selection->cell();
   state.edit.open = true;
   state.edit.applied = false;
@@ -45,10 +47,10 @@ void apply_typed(StageState& state, ActionQueue& queue) {
 
 // `down` and `right` as drawn.
 void move(const StageInput& in, Selection& selection, Index down, Index right, bool extend) {
-  const Matrix& values = *shown_matrix(in, selection.id);
+  const ShownCells values = shown_cells(in, selection.id);
   if (selection.transposed) std::swap(down, right);
-  selection.row = std::clamp<Index>(selection.row + down, 0, values.rows() - 1);
-  selection.col = std::clamp<Index>(selection.col + right, 0, values.cols() - 1);
+  selection.row = std::clamp<Index>(selection.row + down, 0, values.rows - 1);
+  selection.col = std::clamp<Index>(selection.col + right, 0, values.cols - 1);
   if (!extend) {
     selection.anchor_row = selection.row;
     selection.anchor_col = selection.col;
@@ -57,8 +59,8 @@ void move(const StageInput& in, Selection& selection, Index down, Index right, b
 
 // Tab walks along a row and on to the next.
 void tab(const StageInput& in, Selection& selection, int direction) {
-  const Matrix& values = *shown_matrix(in, selection.id);
-  const Index along = selection.transposed ? values.rows() : values.cols();
+  const ShownCells values = shown_cells(in, selection.id);
+  const Index along = selection.transposed ? values.rows : values.cols;
   Index& a = selection.transposed ? selection.row : selection.col;
   const Index a_before = a;
   move(in, selection, 0, direction, false);
@@ -99,7 +101,7 @@ void begin_scrub(const StageInput& in, StageState& state, const CellRef& cell, A
 // The chosen block as drawn.
 Matrix drawn_block(const StageInput& in, const Selection& selection) {
   const Rect rect = selection.rect();
-  Matrix block = shown_matrix(in, selection.id)->block(rect.row, rect.col, rect.rows, rect.cols);
+  Matrix block = displayed_cells(in, selection.id).block(rect);
   if (selection.transposed) block = Matrix(block.transpose());
   return block;
 }
@@ -138,9 +140,9 @@ void handle_cell_keys(Ui& ui, const StageInput& in, StageState& state, ActionQue
   if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0) state.keyboard_leads = false;
   if (!state.selection) return;
   Selection& selection = *state.selection;
-  const Matrix* values = shown_matrix(in, selection.id);
-  if (values == nullptr || selection.rect().row + selection.rect().rows > values->rows() ||
-      selection.rect().col + selection.rect().cols > values->cols()) {
+  const ShownCells values = shown_cells(in, selection.id);
+  if (selection.rect().row + selection.rect().rows > values.rows ||
+      selection.rect().col + selection.rect().cols > values.cols) {
     state.selection.reset();
     state.edit.open = false;
     if (ui.focus == kCellField) ui.focus.clear();
@@ -166,10 +168,12 @@ void handle_cell_keys(Ui& ui, const StageInput& in, StageState& state, ActionQue
   }
   if (!editable || !state.selection_drawn) return;
   const CellRef cell = selection.cell();
-  if (key_pressed(Key::kDelete) || key_pressed(Key::kBackspace))
+  if (key_pressed(Key::kDelete) || key_pressed(Key::kBackspace)) {
+    leave_lens(in, queue);
     queue.push(FillBlock{cell.id, selection.rect(), Fill::kValue, 0, 1});
+  }
   if (enter_pressed() || key_pressed(Key::kF2, false)) {
-    open_edit(ui, in, state, number_text((*values)(cell.row, cell.col)), true, queue);
+    open_edit(ui, in, state, number_text(values.at(cell.row, cell.col)), true, queue);
   } else if (!ui.typed.empty() && std::string_view("0123456789+-.−ni").find(ui.typed[0]) != std::string_view::npos) {
     open_edit(ui, in, state, "", false, queue);
   }
@@ -207,8 +211,16 @@ void draw_cell_field(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
 }
 
 void copy_selection(const StageInput& in, const StageState& state, ActionQueue& queue) {
-  if (!state.selection || shown_matrix(in, state.selection->id) == nullptr) {
+  if (!state.selection || !shown_cells(in, state.selection->id)) {
     queue.messages.push_back("Nothing to copy: choose cells first");
+    return;
+  }
+  // As text they take about ten bytes each.
+  constexpr Index kMostCopied = 4'000'000;
+  const Rect rect = state.selection->rect();
+  if (rect.rows * rect.cols > kMostCopied) {
+    queue.messages.push_back("Too many numbers to copy as text: " + std::to_string(rect.rows) + " × " +
+                             std::to_string(rect.cols) + ". Choose at most 4,000,000");
     return;
   }
   const Matrix block = drawn_block(in, *state.selection);
@@ -235,6 +247,7 @@ void paste_selection(const StageInput& in, const StageState& state, ActionQueue&
     block = Matrix::Constant(rect.rows, rect.cols, block(0, 0));
   else if (selection.transposed)
     block = Matrix(block.transpose());
+  leave_lens(in, queue);
   queue.push(SetBlock{selection.id, rect.row, rect.col, std::move(block)});
 }
 

@@ -1,4 +1,5 @@
 #include "app/panels/cell_editor.h"
+#include "app/panels/lens.h"
 #include "app/ui/keys.h"
 
 namespace qkv {
@@ -63,6 +64,7 @@ void draw_cell_menu(Ui& ui, const StageInput& in, StageState& state, FillForm& f
       const bool editable = is_editable(in, id);
       bool done = false;
       const auto fill = [&](Fill how, float value, std::uint64_t seed) {
+        leave_lens(in, queue);
         queue.push(FillBlock{id, rect, how, value, seed});
         done = true;
       };

@@ -4,6 +4,9 @@
 #include <cctype>
 #include <cmath>
 
+#include "app/panels/lens.h"
+#include "core/attention/formula.h"
+#include "core/attention/streamed_pass.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -19,8 +22,6 @@ std::string subscript(int number) {
 }
 
 std::string formula(Tab tab, const StageInput& in) {
-  const AttentionOptions& options = in.computed.session.problem.options;
-  const bool own_scale = options.scale.has_value();
   switch (tab) {
     case Tab::kConcat: {
       const int heads = in.computed.trace.shapes.heads;
@@ -30,12 +31,11 @@ std::string formula(Tab tab, const StageInput& in) {
     case Tab::kProjection:
       return "Q = X W^Q,  K = X W^K,  V = X W^V";
     default:
-      if (options.softcap || options.alibi || options.bias || options.rope) return "softmax(scaled) · V";
-      return own_scale ? "softmax(scale · Q Kᵀ) · V" : "softmax(Q Kᵀ / √dₖ) · V";
+      return attention_formula(in.computed.session.problem.options);
   }
 }
 
-float draw_head_row(Ui& ui, const StageInput& in, ImVec2 at, float width, ActionQueue& queue) {
+void draw_head_row(Ui& ui, const StageInput& in, ImVec2 at, float width, ActionQueue& queue) {
   const int heads = in.computed.trace.shapes.heads;
   ImDrawList* list = ImGui::GetWindowDrawList();
   // As many as fit, the current one among them; Page Up and Page Down walk on.
@@ -67,7 +67,6 @@ float draw_head_row(Ui& ui, const StageInput& in, ImVec2 at, float width, Action
                  TextAlign::kLeft);
     x += chip + 4;
   }
-  return kHeadRow;
 }
 
 struct StatusWord {
@@ -87,7 +86,12 @@ bool clips(const ColorRange& range, const FiniteExtent& extent) {
 std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool busy) {
   const TraceDigest& d = in.computed.digest;
   std::vector<StatusWord> words;
-  if (busy) words.push_back({"computing …", ui.colors().accent});
+  if (in.lens != nullptr) words.push_back({lens_line(in), ui.colors().accent});
+  const double progress = in.computed.trace.streams.empty() ? 1 : streamed_progress(in.computed.trace);
+  if (progress < 1)
+    words.push_back({"computing … " + std::to_string(static_cast<int>(100 * progress)) + " %", ui.colors().accent});
+  else if (busy)
+    words.push_back({"computing …", ui.colors().accent});
   if (d.warnings.nan_inputs > 0)
     words.push_back(
         {count_text(d.warnings.nan_inputs, "input is NaN or infinite", "inputs are NaN or infinite"), ui.colors().bad});
@@ -98,11 +102,10 @@ std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool bu
                      ui.colors().warning});
   bool clipped = false;
   for (const MatrixKind kind : kAllMatrixKinds)
-    clipped =
-        clipped || (kind != MatrixKind::kKeep && clips(shown_range(in, {kind, 0}), extent_of(d, scale_group(kind))));
+    clipped = clipped || (kind != MatrixKind::kKeep && clips(shown_range(in, {kind, 0}), shown_extent(in, {kind, 0})));
   if (clipped) words.push_back({"values beyond the colour range", ui.colors().warning});
   const bool sink = !in.computed.session.problem.options.sink.empty();
-  if (d.warnings.nan_outputs == 0 && d.warnings.dead_rows == 0 && d.worst_row_sum <= 1e-5)
+  if (d.warnings.nan_outputs == 0 && d.warnings.dead_rows == 0 && d.worst_row_sum <= 1e-5 && !d.refining)
     words.push_back({sink ? "rows and sink sum to 1" : "rows sum to 1", ui.colors().good});
   return words;
 }
@@ -136,13 +139,19 @@ float draw_tab_bar(Ui& ui, const StageInput& in, ImVec2 min, float width, Action
     if (current) list->AddRectFilled({x, bottom - 2}, {x + w, bottom}, to_u32(ui.colors().accent));
     x += w + 28;
   }
-  const std::string right = formula(in.session.view.tab, in);
-  const float right_x = min.x + width - 24 - formula_width(ui, FontRole::kText13, right);
-  if (x < right_x)
-    draw_formula(ui, list, FontRole::kText13, {right_x, min.y + (kTabBarHeight - 13) / 2}, ui.colors().dim, right);
   const bool per_head = in.session.view.tab == Tab::kHead || in.session.view.tab == Tab::kProjection;
-  if (!per_head || in.computed.trace.shapes.heads < 2) return kTabBarHeight;
-  return kTabBarHeight + draw_head_row(ui, in, {min.x + 20, bottom}, width - 40, queue);
+  const bool has_heads = per_head && in.computed.trace.shapes.heads > 1;
+  if (has_heads) draw_head_row(ui, in, {min.x + 20, bottom}, width - 40, queue);
+  // The lens stands beside the tabs where there is room, else in a row of its own; what is computed, at its left.
+  const float right = min.x + width - 24, heads_height = has_heads ? kHeadRow : 0;
+  const bool beside = x + kLensRoom <= right;
+  const float lens_top = beside ? min.y + 7 : bottom + heads_height + 3;
+  const float lens_left = draw_lens_choice(ui, in, right, lens_top, queue) - 20;
+  const std::string words = in.lens != nullptr ? lens_line(in) : formula(in.session.view.tab, in);
+  const float words_x = lens_left - formula_width(ui, FontRole::kText13, words);
+  if (words_x >= (beside ? x : min.x + 24))
+    draw_formula(ui, list, FontRole::kText13, {words_x, lens_top + 8.5f}, ui.colors().dim, words);
+  return kTabBarHeight + heads_height + (beside ? 0 : kHeadRow);
 }
 
 void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, ImVec2 min, ImVec2 max) {

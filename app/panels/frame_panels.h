@@ -28,8 +28,8 @@ inline constexpr float kTopBarHeight = 40, kTabBarHeight = 44, kStatusHeight = 2
 
 void draw_top_bar(Ui& ui, const TopBarInput& input, ActionQueue& queue);
 
-// The tabs, the formula of the tab at the right, and the heads to choose from below where there are several.
-// Returns the height used.
+// The tabs, the formula of the tab and the lens at the right, and the heads to choose from below where there are
+// several. Returns the height used.
 float draw_tab_bar(Ui& ui, const StageInput& in, ImVec2 min, float width, ActionQueue& queue);
 
 // Shapes, time of the last pass, and what deserves a word: dead rows, NaN, clipped colours.

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "app/panels/fit.h"
+#include "app/panels/lens.h"
+#include "core/attention/formula.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -16,6 +18,9 @@ constexpr float kGap = 32;  // between factors and products, with an operator in
 constexpr float kTitleRoom = 26;
 constexpr float kBarRoom = 64;  // colour bars below
 
+// Matrices in the row of S that have the keys' width: S, what is added, scaled, mask, A.
+int products_of(const HeadLayoutInput& in) { return 3 + in.mask + in.alibi + in.bias; }
+
 struct Extents {
   float dk_w, keys_w, dv_w;       // horizontal
   float dk_h, keys_h, queries_h;  // vertical
@@ -23,8 +28,9 @@ struct Extents {
 
 Extents fit_extents(const HeadLayoutInput& in, float room_w, float room_h) {
   const Shapes& s = in.shapes;
-  std::vector<Index> across = {s.d_k, s.nk, s.nk, s.nk, s.d_v};
-  if (in.mask) across.push_back(s.nk);
+  std::vector<Index> across(static_cast<std::size_t>(products_of(in)), s.nk);
+  across.push_back(s.d_k);
+  across.push_back(s.d_v);
   const Index top = std::max(s.d_k, s.nk);
   const std::array down = {top, s.nq};
   AxisFit w = fit_axes(across, room_w), h = fit_axes(down, room_h);
@@ -32,27 +38,54 @@ Extents fit_extents(const HeadLayoutInput& in, float room_w, float room_h) {
   return {w.length(s.d_k), w.length(s.nk), w.length(s.d_v), h.length(s.d_k), h.length(s.nk), h.length(s.nq)};
 }
 
-// The operator between two steps, with its number below.
-void draw_step(Ui& ui, const MatrixPlace& from, const MatrixPlace& to, std::string_view sign, std::string_view word) {
+// What happens between two matrices: signs, with their numbers small below them.
+struct StepLine {
+  std::string text;
+  bool is_sign = true;
+};
+
+void draw_step(Ui& ui, const MatrixPlace& from, const MatrixPlace& to, const std::vector<StepLine>& lines) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float x0 = from.min.x + from.size.x, x1 = to.min.x;
-  const float y = from.min.y + std::min(from.size.y, to.size.y) / 2;
-  draw_text_in(ui, list, FontRole::kText14, {x0, y - 14}, {x1, y + 4}, ui.colors().dim, sign, TextAlign::kCenter);
-  draw_text_in(ui, list, FontRole::kSmall11, {x0, y + 4}, {x1, y + 20}, ui.colors().faint, word, TextAlign::kCenter);
-}
-
-std::string scale_sign(const StageInput& in) {
-  const auto& scale = in.computed.session.problem.options.scale;
-  if (scale) {
-    const std::string text = format_shortest(*scale);
-    return "×" + (text.size() <= 4 ? text : format_value(*scale, 2));
+  constexpr float kSign = 18, kWord = 16;
+  float height = 0;
+  for (const StepLine& line : lines) height += line.is_sign ? kSign : kWord;
+  float y = std::floor(from.min.y + std::min(from.size.y, to.size.y) / 2 - height / 2);
+  for (const StepLine& line : lines) {
+    const float below = y + (line.is_sign ? kSign : kWord);
+    draw_text_in(ui, list, line.is_sign ? FontRole::kText14 : FontRole::kSmall11, {x0, y}, {x1, below},
+                 line.is_sign ? ui.colors().dim : ui.colors().faint, line.text, TextAlign::kCenter);
+    y = below;
   }
-  return "√" + std::to_string(in.computed.trace.shapes.d_k);
 }
 
-std::vector<MatrixPlace*> places(HeadLayout& layout, bool mask) {
+// From the raw scores to what stands behind them: the factor, the cap, and "+" where something is added.
+std::vector<StepLine> scaling_lines(const StageInput& in, bool adds) {
+  const AttentionOptions& options = in.computed.session.problem.options;
+  std::vector<StepLine> lines;
+  lines.push_back({options.scale ? "×" : "÷"});
+  lines.push_back(
+      {options.scale ? factor_text(*options.scale) : "√" + std::to_string(in.computed.trace.shapes.d_k), false});
+  if (options.softcap) lines.push_back({"cap " + factor_text(*options.softcap), false});
+  if (adds) lines.push_back({"+"});
+  return lines;
+}
+
+void draw_steps(Ui& ui, const StageInput& in, const HeadLayout& layout, const HeadLayoutInput& input) {
+  const bool adds = input.alibi || input.bias;
+  const MatrixPlace& first = input.alibi ? layout.alibi : layout.bias;
+  draw_step(ui, layout.scores, adds ? first : layout.scaled, scaling_lines(in, adds));
+  if (input.alibi && input.bias) draw_step(ui, layout.alibi, layout.bias, {{"+"}});
+  if (adds) draw_step(ui, input.bias ? layout.bias : layout.alibi, layout.scaled, {{"="}});
+  if (input.mask) draw_step(ui, layout.scaled, layout.keep, {{"→"}});
+  draw_step(ui, input.mask ? layout.keep : layout.scaled, layout.attn, {{"→"}});
+}
+
+std::vector<MatrixPlace*> places(HeadLayout& layout, const HeadLayoutInput& input) {
   std::vector<MatrixPlace*> all = {&layout.q, &layout.k, &layout.v, &layout.scores, &layout.scaled};
-  if (mask) all.push_back(&layout.keep);
+  if (input.alibi) all.push_back(&layout.alibi);
+  if (input.bias) all.push_back(&layout.bias);
+  if (input.mask) all.push_back(&layout.keep);
   all.push_back(&layout.attn);
   all.push_back(&layout.out);
   return all;
@@ -94,7 +127,7 @@ void draw_bar(Ui& ui, ImVec2 at, float width, const std::string& colormap, const
 namespace {
 
 struct FixedRoom {
-  float left_labels, out_gap, width;
+  float left_labels, scale_gap, out_gap, width;
   int products;
 };
 
@@ -102,23 +135,31 @@ struct FixedRoom {
 FixedRoom fixed_room(const HeadLayoutInput& in) {
   const float left_labels = in.query_labels + 8, v_labels = in.key_labels + 8;
   const float out_gap = std::max(kGap, v_labels + 20);
-  const int products = in.mask ? 4 : 3;
-  return {left_labels, out_gap, 2 * kMargin + left_labels + kGap * static_cast<float>(products) + out_gap, products};
+  const int products = products_of(in);
+  const float scale_gap = std::max(kGap, in.scale_gap);
+  const float gaps = kGap * static_cast<float>(products - 1) + scale_gap + out_gap;
+  return {left_labels, scale_gap, out_gap, 2 * kMargin + left_labels + gaps, products};
 }
 
 }  // namespace
 
 float readable_width(const HeadLayoutInput& in) {
-  constexpr float kLeastCell = 27, kReadableCell = 38, kMostCells = 700;
+  // Cells of 28 pixels hold a number of few digits: enough to edit a bias where full ones would take too much room.
+  constexpr float kLeastCell = 27, kReadableCell = 38, kMostCells = 700, kTightCell = 28, kMostTight = 1000;
   const FixedRoom fixed = fixed_room(in);
   const auto columns = static_cast<float>(in.shapes.d_k + in.shapes.d_v + in.shapes.nk * fixed.products);
-  const bool fits = in.max.x - in.min.x >= fixed.width + columns * kLeastCell;
-  return !fits && columns * kReadableCell <= kMostCells ? fixed.width + columns * kReadableCell : 0;
+  if (in.max.x - in.min.x >= fixed.width + columns * kLeastCell) return 0;
+  if (columns * kReadableCell <= kMostCells) return fixed.width + columns * kReadableCell;
+  if (in.bias && columns * kTightCell <= kMostTight) return fixed.width + columns * kTightCell;
+  // However many cells: a matrix is not drawn narrower than its title.
+  constexpr float kTitleWidth = 72;
+  const float least = fixed.width + kTitleWidth * static_cast<float>(fixed.products + 2);
+  return columns * kLeastCell > least - fixed.width && in.max.x - in.min.x < least ? least : 0;
 }
 
 HeadLayout layout_head(const HeadLayoutInput& in) {
   const Shapes& s = in.shapes;
-  const auto [left_labels, out_gap, fixed_w, products] = fixed_room(in);
+  const auto [left_labels, scale_gap, out_gap, fixed_w, products] = fixed_room(in);
   const float fixed_h = 2 * kTitleRoom + in.key_label_height + kGap - 8 + kBarRoom + kMargin;
   const float stage_w = in.max.x - in.min.x, stage_h = in.max.y - in.min.y;
   const Extents e = fit_extents(in, stage_w - fixed_w, stage_h - fixed_h);
@@ -140,10 +181,20 @@ HeadLayout layout_head(const HeadLayoutInput& in) {
                       "Kᵀ", shape_words(s.d_k, s.nk));
   layout.k.transposed = true;
   layout.scores = place_at({MatrixKind::kScores, in.head}, Axis::kQueries, Axis::kKeys, {x, y_mid},
-                           {e.keys_w, e.queries_h}, "S = Q Kᵀ", shape_words(s.nq, s.nk));
-  x += e.keys_w + kGap;
+                           {e.keys_w, e.queries_h}, "S", shape_words(s.nq, s.nk));
+  x += e.keys_w + scale_gap;
+  if (in.alibi) {
+    layout.alibi = place_at({MatrixKind::kAlibi, in.head}, Axis::kQueries, Axis::kKeys, {x, y_mid},
+                            {e.keys_w, e.queries_h}, "ALiBi", "");
+    x += e.keys_w + kGap;
+  }
+  if (in.bias) {
+    layout.bias =
+        place_at({MatrixKind::kBias, 0}, Axis::kQueries, Axis::kKeys, {x, y_mid}, {e.keys_w, e.queries_h}, "B", "");
+    x += e.keys_w + kGap;
+  }
   layout.scaled = place_at({MatrixKind::kScaled, in.head}, Axis::kQueries, Axis::kKeys, {x, y_mid},
-                           {e.keys_w, e.queries_h}, "S / √dₖ", "");
+                           {e.keys_w, e.queries_h}, "scaled", "");
   x += e.keys_w + kGap;
   if (in.mask) {
     layout.keep =
@@ -188,14 +239,18 @@ void draw_color_bars(Ui& ui, const StageInput& in, const StageState& state, ImVe
     const auto* named =
         std::find_if(std::begin(kNames), std::end(kNames), [&](const Named& n) { return n.group == group; });
     const MatrixId id{named->kind, 0};
-    const char* name = named->text;
+    const std::string name = lens_bar_name(in, id, named->text);
     std::optional<float> mark;
     if (focus && scale_group(focus->id.kind) == group)
-      if (const Matrix* m = shown_matrix(in, focus->id);
-          m != nullptr && focus->row < m->rows() && focus->col < m->cols())
-        mark = (*m)(focus->row, focus->col);
+      if (const ShownCells cells = displayed_cells(in, focus->id); focus->row < cells.rows && focus->col < cells.cols)
+        mark = cells.at(focus->row, focus->col);
     draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {at.x, at.y - 22}, ui.colors().dim, name);
-    draw_bar(ui, at, 144, shown_colormap(in, id), shown_range(in, id), mark, in.session.view.decimals);
+    ColorRange range = shown_range(in, id);
+    const float factor = lens_bar_factor(in, id);
+    range.low *= factor;
+    range.high *= factor;
+    if (mark) *mark *= factor;
+    draw_bar(ui, at, 144, shown_colormap(in, id), range, mark, in.session.view.decimals);
     at.x += 144 + 32;
   }
 }
@@ -205,23 +260,21 @@ namespace {
 // One matrix over the whole stage, in its own proportions, with labels on both sides.
 void draw_enlarged(Ui& ui, const StageInput& in, StageState& state, MatrixId id, ImVec2 min, ImVec2 max,
                    ActionQueue& queue) {
-  const Matrix& values = *in.computed.trace.find(id);
+  const ShownCells values = shown_cells(in, id);
   const Axis rows = row_axis(id.kind), cols = col_axis(id.kind);
   const auto is_token = [](Axis axis) { return axis == Axis::kQueries || axis == Axis::kKeys; };
   MatrixPlace place = place_at(id, rows, cols, min, {1, 1}, std::string(symbol(id.kind)),
-                               std::string(long_name(id.kind)) + " · " + shape_words(values.rows(), values.cols()));
+                               std::string(long_name(id.kind)) + " · " + shape_words(values.rows, values.cols));
   place.row_labels = is_token(rows);
   place.col_labels = is_token(cols);
-  const float labels =
-      place.row_labels ? row_label_room(ui, axis_labels(in.computed.session, rows, values.rows())) + 8 : 0;
+  const float labels = place.row_labels ? row_label_room(ui, AxisNames(in.computed.session, rows, values.rows)) + 8 : 0;
   const float room_w = max.x - min.x - labels - 2 * kMargin;
-  const auto col_text = axis_labels(in.computed.session, cols, values.cols());
-  const float above = place.col_labels ? col_label_room(ui, col_text, room_w / static_cast<float>(values.cols())) : 0;
+  const auto col_text = AxisNames(in.computed.session, cols, values.cols);
+  const float above = place.col_labels ? col_label_room(ui, col_text, room_w / static_cast<float>(values.cols)) : 0;
   const float room_h = max.y - min.y - kTitleRoom - above - kBarRoom - kMargin;
-  const double cell =
-      std::min(room_w / static_cast<double>(values.cols()), room_h / static_cast<double>(values.rows()));
-  const float w = static_cast<float>(cell * static_cast<double>(values.cols()));
-  const float h = static_cast<float>(cell * static_cast<double>(values.rows()));
+  const double cell = std::min(room_w / static_cast<double>(values.cols), room_h / static_cast<double>(values.rows));
+  const float w = static_cast<float>(cell * static_cast<double>(values.cols));
+  const float h = static_cast<float>(cell * static_cast<double>(values.rows));
   place.min = {std::floor((min.x + max.x - w + labels) / 2), std::floor(min.y + kTitleRoom + above)};
   place.size = {std::max(1.0f, std::floor(w)), std::max(1.0f, std::floor(h))};
   place.label_room = labels - 8;
@@ -229,6 +282,15 @@ void draw_enlarged(Ui& ui, const StageInput& in, StageState& state, MatrixId id,
   draw_matrix(ui, in, state, place, queue);
   if (id.kind != MatrixKind::kKeep)
     draw_color_bars(ui, in, state, {place.min.x, place.min.y + place.size.y + 34}, {scale_group(id.kind)});
+}
+
+// Titles say what acts, as far as they fit before the next matrix.
+void name_scores(Ui& ui, const AttentionOptions& options, HeadLayout& layout) {
+  const auto set_if_fits = [&](MatrixPlace& place, std::string title) {
+    if (formula_width(ui, FontRole::kBold13, title) <= place.size.x + kGap - 8) place.title = std::move(title);
+  };
+  set_if_fits(layout.scores, "S = " + scores_formula(options));
+  set_if_fits(layout.scaled, scaled_formula(options));
 }
 
 }  // namespace
@@ -239,19 +301,23 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
     const int head = std::clamp(in.session.view.head, 0, trace.shapes.heads - 1);
     const bool kv = *state.enlarged == MatrixKind::kK || *state.enlarged == MatrixKind::kV;
     const MatrixId id{*state.enlarged, kv ? kv_head_of(trace.shapes, head) : is_per_head(*state.enlarged) ? head : 0};
-    if (trace.find(id) != nullptr) return draw_enlarged(ui, in, state, id, min, max, queue);
+    if (shown_cells(in, id)) return draw_enlarged(ui, in, state, id, min, max, queue);
     state.enlarged.reset();
   }
-  const auto queries = axis_labels(in.computed.session, Axis::kQueries, trace.shapes.nq);
-  const auto keys = axis_labels(in.computed.session, Axis::kKeys, trace.shapes.nk);
+  const auto queries = AxisNames(in.computed.session, Axis::kQueries, trace.shapes.nq);
+  const auto keys = AxisNames(in.computed.session, Axis::kKeys, trace.shapes.nk);
   HeadLayoutInput input{min,
                         max,
                         trace.shapes,
                         std::clamp(in.session.view.head, 0, trace.shapes.heads - 1),
                         in.computed.digest.hidden > 0,
+                        !trace.alibi.empty(),
+                        trace.problem.options.bias.has_value(),
                         row_label_room(ui, queries),
                         row_label_room(ui, keys),
                         22};
+  for (const StepLine& line : scaling_lines(in, false))
+    input.scale_gap = std::max(input.scale_gap, std::ceil(text_width(ui, FontRole::kSmall11, line.text) / 4) * 4 + 8);
   // A small session keeps readable cells in a narrow window: the stage scrolls sideways then.
   const float readable = readable_width(input);
   const bool scrolls = readable > max.x - min.x;
@@ -272,17 +338,12 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
   if (trace.shapes.kv_heads != trace.shapes.heads)
     layout.k.subtitle = layout.v.subtitle =
         "key/value head " + std::to_string(kv_head_of(trace.shapes, input.head) + 1);
-  const AttentionOptions& options = in.computed.session.problem.options;
-  if (options.scale) layout.scaled.title = "S · scale";
-  // Further steps are written out by the inspector.
-  if (options.softcap || options.alibi || options.bias) layout.scaled.title = "scaled";
-  if (in.computed.digest.worst_row_sum <= 1e-5 && in.computed.digest.warnings.dead_rows == 0)
+  name_scores(ui, in.computed.session.problem.options, layout);
+  if (!in.computed.digest.refining && in.computed.digest.worst_row_sum <= 1e-5 &&
+      in.computed.digest.warnings.dead_rows == 0)
     layout.attn.subtitle = in.computed.session.problem.options.sink.empty() ? "rows sum to 1" : "rows + sink sum to 1";
-  for (const MatrixPlace* place : places(layout, input.mask)) draw_matrix(ui, in, state, *place, queue);
-  const bool default_scale = !in.computed.session.problem.options.scale.has_value();
-  draw_step(ui, layout.scores, layout.scaled, default_scale ? "÷" : "→", scale_sign(in));
-  if (input.mask) draw_step(ui, layout.scaled, layout.keep, "→", "");
-  draw_step(ui, input.mask ? layout.keep : layout.scaled, layout.attn, "→", "");
+  for (const MatrixPlace* place : places(layout, input)) draw_matrix(ui, in, state, *place, queue);
+  draw_steps(ui, in, layout, input);
   draw_color_bars(ui, in, state, layout.bars, {ScaleGroup::kValues, ScaleGroup::kScores, ScaleGroup::kWeights});
   if (scrolls) {
     ImGui::SetCursorScreenPos({input.max.x - 1, input.min.y});

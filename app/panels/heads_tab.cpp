@@ -37,13 +37,15 @@ Grid best_grid(int heads, float width, float height) {
   return best;
 }
 
-void draw_stats(Ui& ui, ImDrawList* list, const HeadStats& stats, ImVec2 at, float width) {
+// `sampled`: of some rows. `known`: there are statistics.
+void draw_stats(Ui& ui, ImDrawList* list, const HeadDigest& digest, bool known, ImVec2 at, float width) {
+  const HeadStats& stats = digest.stats;
   const std::pair<const char*, double> rows[] = {
       {"entropy", stats.entropy}, {"previous token", stats.previous_token}, {"first token", stats.first_token}};
   for (const auto& [name, value] : rows) {
     draw_text_in(ui, list, FontRole::kSmall11, at, {at.x + width, at.y + 20}, ui.colors().dim, name, TextAlign::kLeft);
-    draw_text_in(ui, list, FontRole::kSmall11, at, {at.x + width, at.y + 20}, ui.colors().text, format_fixed(value, 2),
-                 TextAlign::kRight);
+    draw_text_in(ui, list, FontRole::kSmall11, at, {at.x + width, at.y + 20}, ui.colors().text,
+                 !known ? "…" : (digest.sampled ? "≈ " : "") + format_fixed(value, 2), TextAlign::kRight);
     at.y += 20;
   }
 }
@@ -79,8 +81,9 @@ void draw_card(Ui& ui, const StageInput& in, StageState& state, int head, ImVec2
   constexpr float kNumberCell = 30;
   place.numbers = side >= kNumberCell * static_cast<float>(in.computed.trace.shapes.nk);
   open = draw_matrix(ui, in, state, place, queue) || open;
-  const HeadStats& stats = in.computed.digest.heads[static_cast<std::size_t>(head)];
-  draw_stats(ui, list, stats, {min.x + kPadding, min.y + kTitle + side + 4}, side);
+  const TraceDigest& digest = in.computed.digest;
+  draw_stats(ui, list, digest.heads[static_cast<std::size_t>(head)], !digest.refining,
+             {min.x + kPadding, min.y + kTitle + side + 4}, side);
   if (open) {
     ViewSettings view = in.session.view;
     view.head = head;
@@ -95,7 +98,7 @@ std::vector<int> ordered_heads(const TraceDigest& digest, HeadOrder order) {
   std::vector<int> heads(digest.heads.size());
   std::iota(heads.begin(), heads.end(), 0);
   const auto key = [&](int head) {
-    const HeadStats& stats = digest.heads[static_cast<std::size_t>(head)];
+    const HeadStats& stats = digest.heads[static_cast<std::size_t>(head)].stats;
     switch (order) {
       case HeadOrder::kEntropy:
         return stats.entropy;

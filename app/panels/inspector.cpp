@@ -5,7 +5,10 @@
 #include <numeric>
 
 #include "app/panels/inspector_words.h"
+#include "app/panels/lens.h"
 #include "core/attention/explain.h"
+#include "core/attention/formula.h"
+#include "core/attention/position.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -198,38 +201,38 @@ void write_softmax(Writer& w, const Explanation& e) {
           w.number(e.value), w.ui().colors().text, true);
 }
 
-void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row) {
+// `attn` [1, Nk]: the query's weights.
+void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row, const Matrix& attn) {
   const Trace& trace = in.computed.trace;
-  const Matrix& attn = trace.heads[static_cast<std::size_t>(head)].attn;
   w.section("WHERE IT LOOKS");
   std::vector<Index> keys(static_cast<std::size_t>(attn.cols()));
   std::iota(keys.begin(), keys.end(), Index{0});
-  constexpr std::size_t kMost = 8;
-  if (keys.size() > kMost) {
-    std::partial_sort(keys.begin(), keys.begin() + kMost, keys.end(), [&](Index a, Index b) {
-      return attn(row, a) != attn(row, b) ? attn(row, a) > attn(row, b) : a < b;
-    });
-    keys.resize(kMost);
-  }
+  const std::size_t most = std::min<std::size_t>(8, keys.size());
+  std::partial_sort(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(most), keys.end(), [&](Index a, Index b) {
+    const auto weight = [&](Index key) { return std::isnan(attn(0, key)) ? -1.0f : attn(0, key); };
+    return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
+  });
+  const Index best = keys.front();
+  if (keys.size() > most)
+    keys.resize(most);
+  else
+    std::sort(keys.begin(), keys.end());
   for (const Index key : keys)
-    w.bar(w.token(Axis::kKeys, key), attn(row, key), 1, false, w.ui().colors().accent, w.number(attn(row, key)));
-  Index best = 0;
-  for (Index key = 1; key < attn.cols(); ++key)
-    if (attn(row, key) > attn(row, best)) best = key;
+    w.bar(w.token(Axis::kKeys, key), attn(0, key), 1, false, w.ui().colors().accent, w.number(attn(0, key)));
   w.section("ROW");
   const RowStats& stats = trace.heads[static_cast<std::size_t>(head)].rows[static_cast<std::size_t>(row)];
-  w.pair("entropy", format_fixed(row_entropy(attn, row), 2) + " of " +
+  w.pair("entropy", format_fixed(row_entropy({attn.data(), static_cast<std::size_t>(attn.cols())}), 2) + " of " +
                         format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
-  if (stats.visible > 0) w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(row, best)));
-  w.pair("sum", w.number(attn.row(row).cast<double>().sum()));
-  if (!trace.problem.options.sink.empty()) w.pair("sink", w.number(stats.sink));
+  if (stats.visible > 0) w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(0, best)));
+  w.pair("sum", w.number(attn.cast<double>().sum()));
+  if (!trace.problem.options.sink.empty() && !in.computed.digest.refining) w.pair("sink", w.number(stats.sink));
 }
 
 void write_every_head(Writer& w, const StageInput& in, const CellRef& cell) {
   w.section("THE SAME CELL IN EVERY HEAD");
-  for (std::size_t h = 0; h < in.computed.trace.heads.size(); ++h) {
-    const float value = in.computed.trace.heads[h].attn(cell.row, cell.col);
-    w.dot_bar(static_cast<int>(h), value, 1, false, w.number(value));
+  for (int head = 0; head < in.computed.trace.shapes.heads; ++head) {
+    const float value = shown_cells(in, {MatrixKind::kAttn, head}).at(cell.row, cell.col);
+    w.dot_bar(head, value, 1, false, w.number(value));
   }
 }
 
@@ -267,17 +270,47 @@ void write_scale(Writer& w, const Explanation& e, const StageInput& in) {
   w.row("", "scaled", w.number(e.value), w.ui().colors().text, true);
 }
 
+// What ALiBi and the bias make of the score of this cell in the shown head.
+void write_added(Writer& w, const Explanation& e, const StageInput& in) {
+  const Trace& trace = in.computed.trace;
+  const AttentionOptions& options = trace.problem.options;
+  const int shown = std::clamp(in.session.view.head, 0, trace.shapes.heads - 1);
+  const int head = e.id.kind == MatrixKind::kAlibi ? e.id.head : shown;
+  const auto scaled = explain(trace, {MatrixKind::kScaled, head}, e.row, e.col);
+  if (!scaled) return;
+  w.section(trace.shapes.heads > 1 ? "ADDED TO THE SCORE OF HEAD " + std::to_string(head + 1) : "ADDED TO THE SCORE");
+  w.row("score", options.softcap ? "scaled and capped" : "scaled", w.number(scaled->after_softcap),
+        w.ui().colors().text);
+  if (options.alibi) {
+    const Index distance = std::abs(e.row + query_shift(options, trace.shapes.nq, trace.shapes.nk) - e.col);
+    const double slope = alibi_slope(head, trace.shapes.heads);
+    w.row("ALiBi", "−" + factor_text(static_cast<float>(slope)) + " × " + std::to_string(distance),
+          w.number(scaled->alibi), w.ui().colors().text);
+  }
+  if (options.bias) w.row("bias", "B", w.number(scaled->bias_value), w.ui().colors().text);
+  w.rule();
+  w.row("", "what softmax sees", w.number(scaled->value), w.ui().colors().text, true);
+}
+
 void write_precision(Writer& w, const Explanation& e) {
   if (!std::isfinite(e.value)) return;
   w.section("FULL PRECISION");
   const bool whole = e.value == std::round(e.value) && std::abs(e.value) < 1e15;
   w.pair("float64", whole ? format_fixed(e.value, 0) : grouped_digits(e.value, 15));
+  if (std::isnan(e.stored)) return;  // not computed yet
   std::string stored = format_shortest(e.stored);
   if (stored.starts_with('-')) stored.replace(0, 1, "−");
   w.pair("float32", stored);
 }
 
-void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
+void write_lens(Writer& w, const StageInput& in, const CellRef& cell) {
+  const std::vector<LensWord> words = lens_words(in, cell);
+  if (words.empty()) return;
+  w.section(in.lens->precision ? "PRECISION" : "GRADIENT");
+  for (const LensWord& word : words) w.pair(word.name, word.value);
+}
+
+void write_parts(Writer& w, const StageInput& in, const Explanation& e, const Matrix& weights) {
   const std::string name = cell_name(e.id, e.row, e.col, in.computed.session);
   switch (e.id.kind) {
     case MatrixKind::kScores:
@@ -285,6 +318,10 @@ void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
       break;
     case MatrixKind::kScaled:
       write_scale(w, e, in);
+      break;
+    case MatrixKind::kAlibi:
+    case MatrixKind::kBias:
+      write_added(w, e, in);
       break;
     case MatrixKind::kAttn:
       write_softmax(w, e);
@@ -301,7 +338,7 @@ void write_parts(Writer& w, const StageInput& in, const Explanation& e) {
   }
   const int heads = in.computed.trace.shapes.heads;
   if (e.id.kind == MatrixKind::kAttn || e.id.kind == MatrixKind::kHeadsOut)
-    write_row_of_weights(w, in, e.id.head, e.row);
+    write_row_of_weights(w, in, e.id.head, e.row, weights);
   if (e.id.kind == MatrixKind::kAttn && heads > 1) write_every_head(w, in, {e.id, e.row, e.col});
 }
 
@@ -355,12 +392,29 @@ std::string grouped_digits(double value, int digits) {
   return text;
 }
 
-void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, HeadsState& heads, ActionQueue&) {
+namespace {
+
+void look_at(const StageInput& in, const std::optional<CellRef>& cell, InspectorState& inspector) {
+  if (inspector.cell == cell && inspector.version == in.version) return;
+  inspector = {cell, in.version, std::nullopt, Matrix()};
+  if (!cell) return;
+  inspector.explanation = explain(in.computed.trace, cell->id, cell->row, cell->col);
+  const bool looks = cell->id.kind == MatrixKind::kAttn || cell->id.kind == MatrixKind::kHeadsOut;
+  if (!inspector.explanation || !looks) return;
+  const ShownCells attn = shown_cells(in, {MatrixKind::kAttn, cell->id.head});
+  inspector.weights = attn.block({cell->row, 0, 1, attn.cols});
+}
+
+}  // namespace
+
+void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, InspectorState& inspector, HeadsState& heads,
+                    ActionQueue&) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   Writer w(ui, in);
   const bool sorts = in.session.view.tab == Tab::kHeads && in.computed.trace.shapes.heads > 1;
   const auto cell = focus_cell(state);
-  const auto e = cell ? explain(in.computed.trace, cell->id, cell->row, cell->col) : std::nullopt;
+  look_at(in, cell, inspector);
+  const std::optional<Explanation>& e = inspector.explanation;
   if (sorts) write_sort(w, heads);
   if (sorts) w.space(18);
   if (!e) {
@@ -369,7 +423,8 @@ void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, Heads
     w.caps(cell_heading(e->id, e->row, e->col, in.computed.session));
     w.big(big_value(*e, w.decimals()));
     w.paragraph(cell_sentence(*e, in.computed.session));
-    write_parts(w, in, *e);
+    write_lens(w, in, *cell);
+    write_parts(w, in, *e, inspector.weights);
     write_precision(w, *e);
   }
   ImGui::Dummy({1, 24});

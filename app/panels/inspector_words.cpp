@@ -65,6 +65,10 @@ std::string cell_sentence(const Explanation& e, const Session& session) {
              (session.problem.options.rope ? ", each turned by its position." : ".");
     case MatrixKind::kScaled:
       return "The score, scaled so that long vectors do not drive the softmax into saturation.";
+    case MatrixKind::kAlibi:
+      return "What ALiBi adds to the score of " + row + " and " + col + ": less the farther apart they stand.";
+    case MatrixKind::kBias:
+      return "Added to the scaled score of " + row + " and " + col + ", in every head.";
     case MatrixKind::kKeep:
       return e.mask == MaskReason::kVisible  ? row + " may look at " + col + "."
              : e.mask == MaskReason::kCausal ? row + " may not look at " + col + ": it comes later."

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "app/panels/cell_editor.h"
 #include "app/panels/cell_text.h"
+#include "app/panels/lens.h"
 
 namespace qkv {
 namespace {
@@ -17,11 +19,12 @@ constexpr Index kMaxNamedCells = 4096;
 // A matrix on screen: the mapping between drawn cells and pixels.
 struct Canvas {
   const MatrixPlace& place;
-  const Matrix& values;
+  const ShownCells& cells;
   Rect part;         // stored
   Index rows, cols;  // drawn, of the part
   AxisView& row_view;
   AxisView& col_view;
+  const Picture* picture = nullptr;  // of cells that are not held
 
   // Follow the views, which change while the mouse pans or zooms.
   double cell_w() const { return place.size.x / col_view.visible(static_cast<double>(cols)); }
@@ -56,32 +59,64 @@ struct Canvas {
     hi = {std::min(x_of(c + cs), max().x), std::min(y_of(r + rs), max().y)};
     return lo.x < hi.x && lo.y < hi.y;
   }
+  // Of a cell that is drawn; NaN where it is not known.
+  float value(const CellRef& cell) const {
+    if (cells.held != nullptr) return (*cells.held)(cell.row, cell.col);
+    const auto known = picture != nullptr ? picture->cell(cell.row, cell.col) : std::nullopt;
+    return known.value_or(std::numeric_limits<float>::quiet_NaN());
+  }
   Index first_row() const { return std::max<Index>(0, static_cast<Index>(std::floor(row_view.first))); }
   Index first_col() const { return std::max<Index>(0, static_cast<Index>(std::floor(col_view.first))); }
   Index end_row() const { return std::min(rows, static_cast<Index>(std::ceil(row_at(max().y) - 1e-6))); }
   Index end_col() const { return std::min(cols, static_cast<Index>(std::ceil(col_at(max().x) - 1e-6))); }
 };
 
-Canvas make_canvas(StageState& state, const MatrixPlace& place, const Matrix& values) {
-  const Rect part = place.part.rows > 0 ? place.part : Rect{0, 0, values.rows(), values.cols()};
+Canvas make_canvas(StageState& state, const MatrixPlace& place, const ShownCells& cells) {
+  const Rect part = place.part.rows > 0 ? place.part : Rect{0, 0, cells.rows, cells.cols};
   const Index rows = place.transposed ? part.cols : part.rows, cols = place.transposed ? part.rows : part.cols;
   AxisView& row_view = state.axes[place.rows];
   AxisView& col_view = state.axes[place.cols];
   row_view.clamp(static_cast<double>(rows));
   col_view.clamp(static_cast<double>(cols));
-  return {place, values, part, rows, cols, row_view, col_view};
+  return {place, cells, part, rows, cols, row_view, col_view, nullptr};
+}
+
+void draw_held(const StageInput& in, const Canvas& canvas, HeatmapDraw& draw) {
+  const MatrixKind kind = canvas.place.id.kind;
+  draw.version = in.version;
+  draw.values = canvas.cells.held->data();
+  if (scale_group(kind) == ScaleGroup::kWeights || kind == MatrixKind::kKeep)
+    if (in.computed.digest.hidden > 0) draw.keep = in.computed.trace.keep->data();
+  draw.rows = static_cast<int>(canvas.cells.rows);
+  draw.cols = static_cast<int>(canvas.cells.cols);
+}
+
+// Blocks of cells in the place of cells. False where there is nothing to draw yet.
+bool draw_picture(const Picture* picture, const MatrixPlace& place, HeatmapDraw& draw) {
+  if (picture == nullptr || picture->values.size() == 0) return false;
+  draw.key |= std::uint64_t{1} << 63;  // not the textures of a held matrix
+  draw.version = picture->version;
+  draw.values = picture->values.data();
+  if (place.id.kind == MatrixKind::kKeep) draw.keep = draw.values;
+  if (picture->keep.size() > 0) draw.keep = picture->keep.data();
+  draw.rows = static_cast<int>(picture->blocks.rows);
+  draw.cols = static_cast<int>(picture->blocks.cols);
+  double row_size = std::exp2(picture->row_level), col_size = std::exp2(picture->col_level);
+  auto row = static_cast<double>(picture->blocks.row), col = static_cast<double>(picture->blocks.col);
+  if (place.transposed) std::swap(row_size, col_size), std::swap(row, col);
+  draw.cell_w *= col_size;
+  draw.cell_h *= row_size;
+  draw.first_row = draw.first_row / row_size - row;
+  draw.first_col = draw.first_col / col_size - col;
+  draw.origin_row = row;
+  draw.origin_col = col;
+  return true;
 }
 
 void submit_heatmap(Ui& ui, const StageInput& in, const Canvas& canvas) {
   const MatrixPlace& place = canvas.place;
   HeatmapDraw draw;
   draw.key = (static_cast<std::uint64_t>(place.id.kind) << 32) | static_cast<std::uint32_t>(place.id.head);
-  draw.version = in.version;
-  draw.values = canvas.values.data();
-  if (scale_group(place.id.kind) == ScaleGroup::kWeights || place.id.kind == MatrixKind::kKeep)
-    if (in.computed.digest.hidden > 0) draw.keep = in.computed.trace.keep.data();
-  draw.rows = static_cast<int>(canvas.values.rows());
-  draw.cols = static_cast<int>(canvas.values.cols());
   draw.transposed = place.transposed;
   draw.min = place.min;
   draw.max = canvas.max();
@@ -91,6 +126,11 @@ void submit_heatmap(Ui& ui, const StageInput& in, const Canvas& canvas) {
   draw.first_col = canvas.col_view.first + static_cast<double>(part_col);
   draw.cell_w = canvas.cell_w();
   draw.cell_h = canvas.cell_h();
+  if (canvas.cells.held != nullptr) {
+    draw_held(in, canvas, draw);
+  } else if (!draw_picture(canvas.picture, place, draw)) {
+    return;
+  }
   draw.colormap = shown_colormap(in, place.id);
   draw.theme = ui.theme;
   draw.range = shown_range(in, place.id);
@@ -112,13 +152,23 @@ void submit_heatmap(Ui& ui, const StageInput& in, const Canvas& canvas) {
   list->AddCallback(ImDrawCallback_ResetRenderState, nullptr);
 }
 
+bool is_visible(const StageInput& in, const CellRef& cell) {
+  const Trace& trace = in.computed.trace;
+  if (trace.streams.empty()) return trace.keep(cell.row, cell.col) != 0;
+  return mask_reason(trace.problem.options, trace.shapes.nq, trace.shapes.nk, cell.row, cell.col) ==
+         MaskReason::kVisible;
+}
+
 void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
   const Rect window{canvas.first_row(), canvas.first_col(), canvas.end_row() - canvas.first_row(),
                     canvas.end_col() - canvas.first_col()};
   if (window.rows <= 0 || window.cols <= 0) return;
+  // Numbers of a matrix that is not held come all at once.
+  if (canvas.cells.held == nullptr && (canvas.picture == nullptr || !canvas.picture->complete)) return;
+  const float factor = canvas.place.title.empty() ? 1 : lens_factor(in, canvas.place.id);
   const auto value = [&](Index r, Index c) {
     const CellRef cell = canvas.cell(r, c);
-    return canvas.values(cell.row, cell.col);
+    return canvas.value(cell) * factor;
   };
   const auto format = fit_cell_text(ui, window, value, canvas.cell_w(), canvas.cell_h(), in.session.view.decimals);
   if (!format) return;
@@ -130,10 +180,10 @@ void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const C
     for (Index c = window.col; c < window.col + window.cols; ++c) {
       const CellRef cell = canvas.cell(r, c);
       if (state.edit.open && state.selection && state.selection->cell() == cell) continue;
-      const float number = canvas.values(cell.row, cell.col);
-      const bool visible = !masks || in.computed.trace.keep(cell.row, cell.col) != 0;
+      const float number = canvas.value(cell);
+      const bool visible = !masks || is_visible(in, cell);
       const Color ink = cell_ink(ui, table, range, number, visible);
-      const std::string text = cell_text(number, format->decimals);
+      const std::string text = cell_text(number * factor, format->decimals);
       if (text_width(ui, format->role, text) > canvas.cell_w()) continue;
       draw_text_in(ui, list, format->role, {canvas.x_of(double(c)), canvas.y_of(double(r))},
                    {canvas.x_of(double(c + 1)), canvas.y_of(double(r + 1))}, ink, text, TextAlign::kCenter);
@@ -142,7 +192,7 @@ void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const C
 
 void draw_row_labels(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
   const MatrixPlace& place = canvas.place;
-  const std::vector<std::string> labels = axis_labels(in.computed.session, place.rows, canvas.rows);
+  const AxisNames labels(in.computed.session, place.rows, canvas.rows);
   const Index step = std::max<Index>(1, static_cast<Index>(std::ceil(kLabelLine / canvas.cell_h())));
   const auto focus = focus_cell(state);
   const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
@@ -151,8 +201,8 @@ void draw_row_labels(Ui& ui, const StageInput& in, const StageState& state, cons
     const float y = canvas.y_of(double(r) + 0.5);
     if (y < place.min.y - 1 || y > canvas.max().y + 1) continue;
     draw_label_in(ui, ImGui::GetWindowDrawList(), {place.min.x - 8 - place.label_room, y - 12},
-                  {place.min.x - 8, y + 12}, labels[static_cast<std::size_t>(r)], kLabelSize,
-                  r == lit ? ui.colors().accent : ui.colors().dim, TextAlign::kRight);
+                  {place.min.x - 8, y + 12}, labels[r], kLabelSize, r == lit ? ui.colors().accent : ui.colors().dim,
+                  TextAlign::kRight);
   }
 }
 
@@ -170,7 +220,7 @@ void draw_upright(Ui& ui, float x, float bottom, float room, const std::string& 
 
 void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
   const MatrixPlace& place = canvas.place;
-  const std::vector<std::string> labels = axis_labels(in.computed.session, place.cols, canvas.cols);
+  const AxisNames labels(in.computed.session, place.cols, canvas.cols);
   const bool upright = place.top_room > 24;
   const Index step = upright ? std::max<Index>(1, static_cast<Index>(std::ceil(kLabelLine / canvas.cell_w()))) : 1;
   const auto focus = focus_cell(state);
@@ -180,7 +230,7 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
     const float x = canvas.x_of(double(c) + 0.5);
     if (x < place.min.x || x > canvas.max().x) continue;
     const Color color = c == lit ? ui.colors().accent : ui.colors().dim;
-    const std::string& text = labels[static_cast<std::size_t>(c)];
+    const std::string text = labels[c];
     if (upright && label_width(ui, text, kLabelSize) + 2 > canvas.cell_w())
       draw_upright(ui, x, place.min.y - 6, place.top_room - 8, text, color);
     else
@@ -189,13 +239,19 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
   }
 }
 
-void draw_title(Ui& ui, const MatrixPlace& place) {
+void draw_title(Ui& ui, const StageInput& in, const Canvas& canvas) {
+  const MatrixPlace& place = canvas.place;
   if (place.title.empty()) return;
+  constexpr float kBeside = 26;   // that a title may stand out, less than matrices are apart
+  constexpr double kNumber = 20;  // narrower cells have no numbers
+  const std::string title =
+      lens_title(ui, in, place.id, place.transposed, place.title, {place.size.x + kBeside, canvas.cell_w() >= kNumber});
+  const std::string subtitle = lens_subtitle(in, place.id, place.subtitle);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float top = place.min.y - (place.col_labels ? place.top_room : 0) - place.bar_room - 22;
-  const float width = draw_formula(ui, list, FontRole::kBold13, {place.min.x, top}, ui.colors().text, place.title);
-  if (width + 8 + text_width(ui, FontRole::kSmall11, place.subtitle) <= place.size.x + 16)
-    draw_text(ui, list, FontRole::kSmall11, {place.min.x + width + 8, top + 1.5f}, ui.colors().dim, place.subtitle);
+  const float width = draw_formula(ui, list, FontRole::kBold13, {place.min.x, top}, ui.colors().text, title);
+  if (width + 8 + text_width(ui, FontRole::kSmall11, subtitle) <= place.size.x + 16)
+    draw_text(ui, list, FontRole::kSmall11, {place.min.x + width + 8, top + 1.5f}, ui.colors().dim, subtitle);
 }
 
 void draw_marks(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
@@ -220,6 +276,19 @@ void draw_marks(Ui& ui, const StageInput& in, const StageState& state, const Can
       outline(rect, 2);
     }
   }
+}
+
+const Picture* picture_of(Ui& ui, const StageInput& in, const Canvas& canvas) {
+  if (canvas.cells.held != nullptr || in.pictures == nullptr) return nullptr;
+  PictureRequest request;
+  request.id = canvas.place.id;
+  request.cell_pixels = std::sqrt(canvas.cell_w() * canvas.cell_h()) * static_cast<double>(ui.scale);
+  request.masked = in.computed.digest.hidden > 0;
+  Rect drawn = {canvas.first_row(), canvas.first_col(), canvas.end_row() - canvas.first_row(),
+                canvas.end_col() - canvas.first_col()};
+  if (canvas.place.transposed) drawn = {drawn.col, drawn.row, drawn.cols, drawn.rows};
+  request.visible = {canvas.part.row + drawn.row, canvas.part.col + drawn.col, drawn.rows, drawn.cols};
+  return in.pictures->get(in.computed.trace, request);
 }
 
 std::optional<CellRef> cell_under_mouse(const Canvas& canvas) {
@@ -298,22 +367,24 @@ std::string matrix_name(MatrixId id) {
   return "matrix/" + std::string(file_key(id.kind)) + "/" + std::to_string(id.head + 1);
 }
 
-float row_label_room(Ui& ui, const std::vector<std::string>& labels, float limit) {
+float row_label_room(Ui& ui, const AxisNames& labels, float limit) {
+  // Some hundred of many tell how wide they are.
+  constexpr Index kMostMeasured = 512;
+  const Index step = (labels.size() + kMostMeasured - 1) / kMostMeasured;
   float widest = 0;
-  for (std::size_t i = 0; i < labels.size() && i < 512; ++i)
-    widest = std::max(widest, label_width(ui, labels[i], kLabelSize));
+  for (Index i = 0; i < labels.size(); i += step) widest = std::max(widest, label_width(ui, labels[i], kLabelSize));
   return std::min(std::ceil(widest), limit);
 }
 
-float col_label_room(Ui& ui, const std::vector<std::string>& labels, float cell, float limit) {
+float col_label_room(Ui& ui, const AxisNames& labels, float cell, float limit) {
   const float widest = row_label_room(ui, labels, limit);
   return widest + 4 <= cell ? 22.0f : widest + 10;
 }
 
 bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPlace& place, ActionQueue& queue) {
-  const Matrix* values = shown_matrix(in, place.id);
-  if (values == nullptr || values->size() == 0 || place.size.x < 1 || place.size.y < 1) return false;
-  const Canvas canvas = make_canvas(state, place, *values);
+  const ShownCells cells = displayed_cells(in, place.id);
+  if (!cells || cells.rows == 0 || cells.cols == 0 || place.size.x < 1 || place.size.y < 1) return false;
+  Canvas canvas = make_canvas(state, place, cells);
   if (state.selection && state.selection->id == place.id) {
     state.draws_selection = true;
     if (state.keyboard_leads) canvas.show(state.selection->cell());
@@ -342,6 +413,7 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
   }
   if (ImGui::IsItemDeactivated() && ImGui::IsMouseReleased(0) && ImGui::GetIO().MouseDragMaxDistanceSqr[0] < 9)
     clicked = true;
+  canvas.picture = picture_of(ui, in, canvas);
   submit_heatmap(ui, in, canvas);
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect({place.min.x - 2, place.min.y - 2}, {canvas.max().x + 2, canvas.max().y + 2}, true);
@@ -352,8 +424,13 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
   list->PopClipRect();
   if (place.row_labels) draw_row_labels(ui, in, state, canvas);
   if (place.col_labels) draw_col_labels(ui, in, state, canvas);
-  draw_title(ui, place);
+  draw_title(ui, in, canvas);
   name_cells(ui, canvas, name);
+  if (state.scrub.active && state.scrub.cell.id == place.id) {
+    ImVec2 lo, hi;
+    const CellRef& cell = state.scrub.cell;
+    if (canvas.box({cell.row, cell.col, 1, 1}, lo, hi)) draw_dragged_value(ui, in, state, lo, hi);
+  }
   if (state.edit.open && state.selection && state.selection->id == place.id) {
     ImVec2 lo, hi;
     const CellRef cell = state.selection->cell();

@@ -39,8 +39,8 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
 std::string matrix_name(MatrixId id);
 
 // Room that row labels of these tokens need, at most `limit`.
-float row_label_room(Ui& ui, const std::vector<std::string>& labels, float limit = 120);
+float row_label_room(Ui& ui, const AxisNames& labels, float limit = 120);
 // Room above the cells for column labels: one line, or upright text when a cell is narrower than its label.
-float col_label_room(Ui& ui, const std::vector<std::string>& labels, float cell, float limit = 96);
+float col_label_room(Ui& ui, const AxisNames& labels, float cell, float limit = 96);
 
 }  // namespace qkv

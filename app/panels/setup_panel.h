@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "app/panels/option_pictures.h"
 #include "app/panels/stage.h"
 
 namespace qkv {
@@ -22,8 +23,15 @@ struct SetupState {
   TokenListState queries, keys;
 };
 
-// Fills the current ImGui child window.
-void draw_setup_panel(Ui& ui, const StageInput& in, const StageState& stage, SetupState& state, ActionQueue& queue);
+inline constexpr float kNumberField = 76, kSetupRowGap = 6;  // width of a number's box; between rows
+
+// Fills the current ImGui child window. `pictures` outlive the frame's rendering.
+void draw_setup_panel(Ui& ui, const StageInput& in, const StageState& stage, SetupState& state,
+                      OptionPictures& pictures, ActionQueue& queue);
+
+// The attention options with their pictures; `shapes` of the session.
+void draw_attention(Ui& ui, const StageInput& in, const StageState& stage, const Shapes& shapes, SetupState& state,
+                    OptionPictures& pictures, ActionQueue& queue);
 
 // The text field and chips of one side.
 void draw_tokens(Ui& ui, const StageInput& in, const StageState& stage, Side side, TokenListState& state,

@@ -1,5 +1,7 @@
 #include "app/panels/stage.h"
 
+#include "app/panels/lens.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -45,23 +47,49 @@ const Matrix* shown_matrix(const StageInput& in, MatrixId id) {
   return same_shape ? &input->get() : computed;
 }
 
+float ShownCells::at(Index row, Index col) const {
+  if (held != nullptr) return (*held)(row, col);
+  float value = 0;
+  source->read({row, col, 1, 1}, Eigen::Map<Matrix>(&value, 1, 1));
+  return value;
+}
+
+Matrix ShownCells::block(const Rect& rect) const {
+  if (held != nullptr) return held->block(rect.row, rect.col, rect.rows, rect.cols);
+  Matrix cells(rect.rows, rect.cols);
+  source->read(rect, cells);
+  return cells;
+}
+
+ShownCells shown_cells(const StageInput& in, MatrixId id) {
+  if (const Matrix* held = shown_matrix(in, id)) return {held->rows(), held->cols(), held, nullptr};
+  if (in.computed.trace.streams.empty()) return {};
+  auto source = in.computed.trace.source(id);
+  return source ? ShownCells{source->rows(), source->cols(), nullptr, source} : ShownCells{};
+}
+
 bool is_editable(const StageInput& in, MatrixId id) {
   const SharedMatrix* input = find_input(in.session, id);
   const Matrix* shown = shown_matrix(in, id);
   return input != nullptr && shown == &input->get();
 }
 
+const FiniteExtent& shown_extent(const StageInput& in, MatrixId id) {
+  const auto group = static_cast<std::size_t>(scale_group(id.kind));
+  return has_lens(in, id) ? in.lens->extents[group] : in.computed.digest.extents[group];
+}
+
 ColorRange shown_range(const StageInput& in, MatrixId id) {
   const ScaleGroup group = scale_group(id.kind);
   if (group == ScaleGroup::kMask) return {0, 1, false};
+  if (has_lens(in, id)) return resolve_range({RangeMode::kSymmetric, -1, 1}, shown_extent(in, id));
   const ViewSettings& view = in.session.view;
-  return resolve_range(group == ScaleGroup::kWeights ? view.weights_range : view.signed_range,
-                       extent_of(in.computed.digest, group));
+  return resolve_range(group == ScaleGroup::kWeights ? view.weights_range : view.signed_range, shown_extent(in, id));
 }
 
 const std::string& shown_colormap(const StageInput& in, MatrixId id) {
   const ViewSettings& view = in.session.view;
-  return scale_group(id.kind) == ScaleGroup::kWeights ? view.weights_map : view.signed_map;
+  return scale_group(id.kind) == ScaleGroup::kWeights && !has_lens(in, id) ? view.weights_map : view.signed_map;
 }
 
 namespace {
@@ -71,14 +99,14 @@ class Links {
   explicit Links(const Trace& trace) : trace_(trace), s_(trace.shapes) {}
 
   void row(MatrixKind kind, int head, Index r) {
-    if (const Matrix* m = trace_.find({kind, head})) list.push_back({{kind, head}, {r, 0, 1, m->cols()}});
+    if (const auto m = trace_.source({kind, head})) list.push_back({{kind, head}, {r, 0, 1, m->cols()}});
   }
   void column(MatrixKind kind, int head, Index c, Index first = 0, Index count = -1) {
-    if (const Matrix* m = trace_.find({kind, head}))
+    if (const auto m = trace_.source({kind, head}))
       list.push_back({{kind, head}, {first, c, count < 0 ? m->rows() : count, 1}});
   }
   void block(MatrixKind kind, int head, const Rect& rect) {
-    if (trace_.find({kind, head}) != nullptr) list.push_back({{kind, head}, rect});
+    if (trace_.source({kind, head}) != nullptr) list.push_back({{kind, head}, rect});
   }
   int kv(int head) const { return kv_head_of(s_, head); }
 
@@ -102,6 +130,8 @@ std::vector<Highlight> linked_cells(const Trace& trace, const CellRef& cell) {
       break;
     case MatrixKind::kScaled:
       links.block(MatrixKind::kScores, id.head, {row, col, 1, 1});
+      links.block(MatrixKind::kAlibi, id.head, {row, col, 1, 1});
+      links.block(MatrixKind::kBias, 0, {row, col, 1, 1});
       break;
     case MatrixKind::kAttn:
       links.row(MatrixKind::kScaled, id.head, row);

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "app/engine/engine.h"
+#include "app/engine/lens.h"
+#include "app/panels/source_picture.h"
 #include "app/ui/action_queue.h"
 #include "app/ui/controls.h"
 #include "app/ui/ui.h"
@@ -67,8 +69,9 @@ struct StageState {
   bool selecting = false;        // dragging a block with Shift
   bool open_menu = false;        // the context menu is due
   std::map<Axis, AxisView> axes;
-  std::optional<MatrixKind> enlarged;  // One head shows this matrix alone
-  std::optional<MatrixId> pointed;     // matrix under the pointer, for zoom and export
+  std::optional<MatrixKind> enlarged;     // One head shows this matrix alone
+  std::optional<MatrixId> pointed;        // matrix under the pointer, for zoom and export
+  std::optional<MatrixCell> lens_target;  // what gradients are of; none = the sum of squares
 };
 
 // The cell that the inspector explains: under the pointer, else the chosen one.
@@ -76,15 +79,30 @@ std::optional<CellRef> focus_cell(const StageState& state);
 
 // What a frame of the stage reads.
 struct StageInput {
-  const Session& session;    // newest
-  const Computed& computed;  // newest finished; its shapes may differ from the session's while the engine works
-  std::uint64_t version;     // changes with session or computed
+  const Session& session;            // newest
+  const Computed& computed;          // newest finished; its shapes may differ from the session's while the engine works
+  std::uint64_t version;             // changes with session, computed or lens
+  const LensResult* lens = nullptr;  // what the cells show in place of values; null = values
+  SourcePictures* pictures = nullptr;  // of a streamed trace
 };
 
-// The numbers to show: the newest input where its shape is that of the trace, else what the trace was made of.
+// The cells to show of a matrix, held or not. Refers to what StageInput does.
+struct ShownCells {
+  Index rows = 0, cols = 0;
+  const Matrix* held = nullptr;
+  std::shared_ptr<const MatrixSource> source;  // where it is not held
+  explicit operator bool() const { return held != nullptr || source != nullptr; }
+  float at(Index row, Index col) const;
+  Matrix block(const Rect& rect) const;
+};
+ShownCells shown_cells(const StageInput& in, MatrixId id);
+
+// The numbers to show where they are held: the newest input where its shape is that of the trace, else what the trace
+// was made of.
 const Matrix* shown_matrix(const StageInput& in, MatrixId id);
 // A person may edit it: an input of the session.
 bool is_editable(const StageInput& in, MatrixId id);
+const FiniteExtent& shown_extent(const StageInput& in, MatrixId id);  // of all that share its colour scale
 ColorRange shown_range(const StageInput& in, MatrixId id);
 const std::string& shown_colormap(const StageInput& in, MatrixId id);
 

@@ -197,6 +197,39 @@ std::optional<int> segmented(Ui& ui, const std::string& name, std::span<const Ch
   return picked;
 }
 
+std::optional<double> log_slider(Ui& ui, const std::string& name, const Box& box, double value,
+                                 const SliderRange& range) {
+  constexpr float kKnob = 7, kSnap = 5;
+  const ImVec2 after = ImGui::GetCursorScreenPos();
+  const float x0 = box.min.x + kKnob, x1 = box.max.x - kKnob, y = std::round((box.min.y + box.max.y) / 2);
+  const double logs = std::log(range.high / range.low);
+  const auto x_of = [&](double v) {
+    return x0 + static_cast<float>(std::log(std::clamp(v, range.low, range.high) / range.low) / logs) * (x1 - x0);
+  };
+  ImGui::SetCursorScreenPos(box.min);
+  ImGui::InvisibleButton(name.c_str(), {box.max.x - box.min.x, box.max.y - box.min.y});
+  ui.widgets->add(name, box.min, box.max);
+  const bool hovered = ImGui::IsItemHovered(), active = ImGui::IsItemActive();
+  std::optional<double> changed;
+  if (active) {
+    const float x = std::clamp(ImGui::GetIO().MousePos.x, x0, x1);
+    double next = range.low * std::exp(logs * static_cast<double>((x - x0) / (x1 - x0)));
+    const double unit = std::pow(10.0, std::floor(std::log10(next)) - 2);
+    next = std::clamp(std::round(next / unit) * unit, range.low, range.high);
+    if (std::abs(x - x_of(range.home)) <= kSnap) next = range.home;
+    if (next != value) changed = next;
+  }
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float home = x_of(range.home), knob = x_of(value);
+  list->AddRectFilled({x0, y - 1.5f}, {x1, y + 1.5f}, to_u32(mix(ui.colors().line, ui.colors().faint, 0.35)), 1.5f);
+  list->AddRectFilled({std::min(home, knob), y - 1.5f}, {std::max(home, knob), y + 1.5f}, to_u32(ui.colors().accent));
+  list->AddLine({home, y - 5}, {home, y + 5}, to_u32(ui.colors().faint), 1);
+  list->AddCircleFilled({knob, y}, kKnob, to_u32(active || hovered ? ui.colors().accent : ui.colors().panel), 24);
+  list->AddCircle({knob, y}, kKnob - 0.75f, to_u32(ui.colors().accent), 24, 1.5f);
+  ImGui::SetCursorScreenPos(after);
+  return changed;
+}
+
 bool switch_field(Ui& ui, const std::string& name, const Box& box, bool on) {
   const ImVec2 after = ImGui::GetCursorScreenPos();
   const float width = 34, height = 18;

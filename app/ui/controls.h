@@ -19,7 +19,7 @@ struct NumberEntry {
   TextFieldState field;
   double drag_value = 0;  // while scrubbing
   std::uint64_t gesture = 0;
-  std::string message;     // what became of a number beyond its range; the panel passes it on
+  std::string message;  // what became of a number beyond its range; the panel passes it on
 };
 
 void heading(Ui& ui, std::string_view text);  // small capitals; `text` is given in capitals
@@ -51,6 +51,14 @@ std::optional<int> choice_field(Ui& ui, const std::string& name, const Box& box,
 
 // Segments side by side over the whole width.
 std::optional<int> segmented(Ui& ui, const std::string& name, std::span<const Choice> segments, int current);
+
+// A slider from `low` to `high`, both above 0, each as far from `home` in factors as the knob is in pixels. Near the
+// tick of `home` it snaps there. The new value, of three significant digits, while it is dragged.
+struct SliderRange {
+  double low = 0.01, high = 100, home = 1;
+};
+std::optional<double> log_slider(Ui& ui, const std::string& name, const Box& box, double value,
+                                 const SliderRange& range);
 
 // True when clicked.
 bool switch_field(Ui& ui, const std::string& name, const Box& box, bool on);

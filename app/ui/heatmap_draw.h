@@ -22,9 +22,10 @@ struct HeatmapDraw {
   const float* keep = nullptr;    // [rows, cols], 1 = visible; nullptr = all visible
   int rows = 0, cols = 0;         // as stored
   bool transposed = false;
-  ImVec2 min, max;                      // the viewport on screen
-  double first_col = 0, first_row = 0;  // drawn cell coordinate at `min`, may be fractional
-  double cell_w = 1, cell_h = 1;        // size of a drawn cell
+  ImVec2 min, max;                        // the viewport on screen
+  double first_col = 0, first_row = 0;    // drawn cell coordinate at `min`, may be fractional
+  double origin_col = 0, origin_row = 0;  // of the first cell in a larger matrix that this is a part of
+  double cell_w = 1, cell_h = 1;          // size of a drawn cell
   std::string colormap;
   ThemeName theme = ThemeName::kLight;
   ColorRange range;

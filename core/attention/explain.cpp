@@ -12,6 +12,8 @@ namespace {
 using VectorD = Eigen::VectorXd;
 using RowVectorD = Eigen::RowVectorXd;
 
+constexpr Index kKeyBlock = 1024;
+
 const Matrix& q_of(const Trace& trace, int head) { return *trace.q[static_cast<std::size_t>(head)]; }
 const Matrix& k_of(const Trace& trace, int head) {
   return *trace.k[static_cast<std::size_t>(kv_head_of(trace.shapes, head))];
@@ -26,12 +28,14 @@ double sum_of(const std::vector<Term>& terms) {
   return sum;
 }
 
-bool is_hidden(const Trace& trace, Index row, Index key) { return trace.keep(row, key) == 0.0f; }
-
-bool is_dead(const Trace& trace, Index row) { return (trace.keep.row(row).array() == 0.0f).all(); }
-
 MaskReason reason_at(const Trace& trace, Index row, Index key) {
   return mask_reason(trace.problem.options, trace.shapes.nq, trace.shapes.nk, row, key);
+}
+
+bool is_hidden(const Trace& trace, Index row, Index key) { return reason_at(trace, row, key) != MaskReason::kVisible; }
+
+bool is_dead(const Trace& trace, Index row) {
+  return trace.heads.front().rows[static_cast<std::size_t>(row)].visible == 0;
 }
 
 // The terms of a cell of left·right.
@@ -56,30 +60,66 @@ std::vector<Term> score_terms(const Trace& trace, int head, Index row, Index key
   return terms;
 }
 
+// K of one head as the scores see it, each row rotated when it is first asked for: turning a row takes d_k/2 sines and
+// cosines, so a cell pays for the keys that it reads and heads that share K pay once.
+class PositionedKeys {
+ public:
+  PositionedKeys(const Trace& trace, int kv_head)
+      : k_(*trace.k[static_cast<std::size_t>(kv_head)]),
+        rows_(k_.rows(), k_.cols()),
+        is_ready_(static_cast<std::size_t>(k_.rows()), false) {
+    if (trace.problem.options.rope) rotation_.emplace(*trace.problem.options.rope, k_.cols());
+  }
+
+  auto row(Index key) {
+    const auto at = static_cast<std::size_t>(key);
+    if (!is_ready_[at]) {
+      rows_.row(key) = k_.row(key).cast<double>();
+      if (rotation_) rotation_->turn({rows_.row(key).data(), static_cast<std::size_t>(k_.cols())}, key);
+      is_ready_[at] = true;
+    }
+    return rows_.row(key);
+  }
+
+ private:
+  const Matrix& k_;
+  std::optional<RowRotation> rotation_;
+  MatrixD rows_;
+  std::vector<bool> is_ready_;
+};
+
+// Which keys' scores a row is to have: those of hidden keys reach no weight.
+enum class ScoredKeys { kAll, kVisible };
+
 // The float64 weights of one query.
 struct WeightRow {
-  VectorD scaled;
+  VectorD scaled;  // 0 for keys that were left out
   VectorD weights;
   RowStats stats;
 };
 
-WeightRow weight_row(const Trace& trace, int head, Index row) {
+WeightRow weight_row(const Trace& trace, int head, Index row, PositionedKeys& k, ScoredKeys which) {
   const AttentionOptions& options = trace.problem.options;
   const VectorD query = positioned_row(trace, q_of(trace, head), row).row(0).transpose();
   const auto keys = static_cast<std::size_t>(trace.shapes.nk);
   WeightRow result;
-  result.scaled = positioned(k_of(trace, head), options.rope) * query;
+  result.scaled = VectorD::Zero(trace.shapes.nk);
+  std::vector<std::uint8_t> keep(keys);
+  for (std::size_t j = 0; j < keys; ++j) {
+    const auto key = static_cast<Index>(j);
+    keep[j] = is_hidden(trace, row, key) ? 0 : 1;
+    if (keep[j] || which == ScoredKeys::kAll) result.scaled(key) = k.row(key).dot(query);
+  }
   ScoreScaling(options, trace.shapes, head).apply({result.scaled.data(), keys}, row);
   result.weights.resize(trace.shapes.nk);
-  std::vector<std::uint8_t> keep(keys);
-  for (std::size_t j = 0; j < keys; ++j) keep[j] = is_hidden(trace, row, static_cast<Index>(j)) ? 0 : 1;
   result.stats = softmax_row({result.scaled.data(), keys}, keep, {result.weights.data(), keys}, sink_of(options, head));
   return result;
 }
 
 // weight · V for the visible keys: a hidden V takes no part, whatever it holds.
 std::vector<Term> value_terms(const Trace& trace, int head, Index row, Index col) {
-  const WeightRow weights = weight_row(trace, head, row);
+  PositionedKeys k(trace, kv_head_of(trace.shapes, head));
+  const WeightRow weights = weight_row(trace, head, row, k, ScoredKeys::kVisible);
   const Matrix& v = v_of(trace, head);
   std::vector<Term> terms;
   terms.reserve(static_cast<std::size_t>(weights.stats.visible));
@@ -91,8 +131,8 @@ std::vector<Term> value_terms(const Trace& trace, int head, Index row, Index col
 }
 
 // One row of a head's output, [d_v].
-RowVectorD head_output_row(const Trace& trace, int head, Index row) {
-  const WeightRow weights = weight_row(trace, head, row);
+RowVectorD head_output_row(const Trace& trace, int head, Index row, PositionedKeys& k) {
+  const WeightRow weights = weight_row(trace, head, row, k, ScoredKeys::kVisible);
   const Matrix& v = v_of(trace, head);
   RowVectorD out = RowVectorD::Zero(v.cols());
   for (Index key = 0; key < v.rows(); ++key) {
@@ -135,6 +175,17 @@ void explain_score(const Trace& trace, Explanation& cell) {
   cell.value = steps.value;
 }
 
+// What ALiBi or the bias adds to a score.
+void explain_added(const Trace& trace, Explanation& cell) {
+  const ScaledSteps steps =
+      ScoreScaling(trace.problem.options, trace.shapes, cell.id.head).steps(0, cell.row, cell.col);
+  if (cell.id.kind == MatrixKind::kAlibi) {
+    cell.alibi = cell.value = steps.alibi;
+  } else {
+    cell.bias_value = cell.value = steps.bias;
+  }
+}
+
 void explain_weight(const Trace& trace, Explanation& cell) {
   cell.softmax = explain_softmax_row(trace, cell.id.head, cell.row, &cell.maximum, &cell.denominator);
   cell.value = cell.softmax[static_cast<std::size_t>(cell.col)].weight;
@@ -155,9 +206,12 @@ void explain_output(const Trace& trace, Explanation& cell) {
   const Matrix& wo = **trace.problem.wo;
   const Index d_v = trace.shapes.d_v;
   cell.value = 0;
+  std::optional<PositionedKeys> k;
   for (int head = 0; head < trace.shapes.heads; ++head) {
+    const int kv_head = kv_head_of(trace.shapes, head);
+    if (head % (trace.shapes.heads / trace.shapes.kv_heads) == 0) k.emplace(trace, kv_head);
     const VectorD column = wo.block(head * d_v, cell.col, d_v, 1).cast<double>();
-    cell.parts.push_back({head, head_output_row(trace, head, cell.row).dot(column)});
+    cell.parts.push_back({head, head_output_row(trace, head, cell.row, *k).dot(column)});
     cell.value += cell.parts.back().value;
   }
   if (!trace.problem.bo) return;
@@ -171,7 +225,8 @@ std::vector<SoftmaxTerm> explain_softmax_row(const Trace& trace, int head, Index
                                              double* denominator) {
   const Shapes& shapes = trace.shapes;
   if (head < 0 || head >= shapes.heads || row < 0 || row >= shapes.nq) return {};
-  const WeightRow weights = weight_row(trace, head, row);
+  PositionedKeys k(trace, kv_head_of(shapes, head));
+  const WeightRow weights = weight_row(trace, head, row, k, ScoredKeys::kAll);
   if (maximum) *maximum = weights.stats.max;
   if (denominator) *denominator = weights.stats.denominator;
   std::vector<SoftmaxTerm> terms(static_cast<std::size_t>(shapes.nk));
@@ -186,13 +241,13 @@ std::vector<SoftmaxTerm> explain_softmax_row(const Trace& trace, int head, Index
 }
 
 std::optional<Explanation> explain(const Trace& trace, MatrixId id, Index row, Index col) {
-  const Matrix* matrix = trace.find(id);
+  const auto matrix = trace.source(id);
   if (!matrix || row < 0 || row >= matrix->rows() || col < 0 || col >= matrix->cols()) return std::nullopt;
   Explanation cell;
   cell.id = id;
   cell.row = row;
   cell.col = col;
-  cell.stored = (*matrix)(row, col);
+  matrix->read({row, col, 1, 1}, Eigen::Map<Matrix>(&cell.stored, 1, 1));
   cell.value = static_cast<double>(cell.stored);
   const bool has_keys = row_axis(id.kind) == Axis::kQueries && col_axis(id.kind) == Axis::kKeys;
   if (has_keys) cell.mask = reason_at(trace, row, col);
@@ -205,6 +260,10 @@ std::optional<Explanation> explain(const Trace& trace, MatrixId id, Index row, I
     case MatrixKind::kScores:
     case MatrixKind::kScaled:
       explain_score(trace, cell);
+      break;
+    case MatrixKind::kAlibi:
+    case MatrixKind::kBias:
+      explain_added(trace, cell);
       break;
     case MatrixKind::kAttn:
       explain_weight(trace, cell);

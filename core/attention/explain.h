@@ -35,6 +35,7 @@ struct HeadPart {
 // Which members are filled depends on the kind:
 //   q k v (projected)  terms, bias         scores     terms, of the rotated q and k where there is a rope
 //   scaled             scores, scale and the steps of ScaledSteps
+//   alibi              alibi               bias       bias_value
 //   attn               softmax, maximum, denominator, mask and, where there is one, the sink
 //   heads_out          terms (visible)     concat     head, column, terms of the heads_out cell
 //   out                parts, bias         inputs     nothing but the value

@@ -1,52 +1,48 @@
 #include "core/attention/head_stats.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace qkv {
-namespace {
 
-// Mean of the values added to it; 0 without any.
-class Mean {
- public:
-  void add(double value) {
-    sum_ += value;
-    ++count_;
-  }
-  double value() const { return count_ > 0 ? sum_ / static_cast<double>(count_) : 0.0; }
-
- private:
-  double sum_ = 0;
-  Index count_ = 0;
-};
-
-}  // namespace
-
-double row_entropy(ConstMatrixRef attn, Index row) {
+double row_entropy(std::span<const float> weights) {
+  using Part = Eigen::Map<const Eigen::Array<float, 1, Eigen::Dynamic>>;
+  constexpr float kLeast = std::numeric_limits<float>::min();
+  // Parts short enough that their float32 sums are off by less than the logarithms are.
+  constexpr std::size_t kPart = 64;
   double entropy = 0;
-  for (Index j = 0; j < attn.cols(); ++j) {
-    const auto weight = static_cast<double>(attn(row, j));
-    if (std::isnan(weight)) return std::numeric_limits<double>::quiet_NaN();
-    if (weight > 0) entropy -= weight * std::log(weight);  // a·ln a → 0 for a → 0
+  for (std::size_t first = 0; first < weights.size(); first += kPart) {
+    const Part part(weights.data() + first, static_cast<Index>(std::min(kPart, weights.size() - first)));
+    if (std::isnan(part.sum())) return std::numeric_limits<double>::quiet_NaN();
+    entropy -= static_cast<double>((part * part.max(kLeast).log()).sum());  // a·ln a → 0 for a → 0
   }
   return entropy;
 }
 
-HeadStats head_stats(ConstMatrixRef attn, ConstMatrixRef keep, Index shift) {
-  Mean entropy, max_entropy, previous, first, diagonal;
-  for (Index i = 0; i < attn.rows(); ++i) {
-    const Index visible = (keep.row(i).array() != 0.0f).count();
-    const double of_row = row_entropy(attn, i);
-    if (visible == 0 || std::isnan(of_row)) continue;
-    entropy.add(of_row);
-    max_entropy.add(std::log(static_cast<double>(visible)));
-    first.add(static_cast<double>(attn(i, 0)));
-    // Rows whose own or previous key does not exist say nothing about these two.
-    const Index own = i + shift;
-    if (own >= 0 && own < attn.cols()) diagonal.add(static_cast<double>(attn(i, own)));
-    if (own >= 1 && own <= attn.cols()) previous.add(static_cast<double>(attn(i, own - 1)));
+void HeadStatsSum::add(std::span<const float> weights, Index row, Index visible) {
+  if (visible == 0) return;
+  const double entropy = row_entropy(weights);
+  if (std::isnan(entropy)) return;
+  entropy_.add(entropy);
+  max_entropy_.add(std::log(static_cast<double>(visible)));
+  first_.add(static_cast<double>(weights[0]));
+  // Rows whose own or previous key does not exist say nothing about these two.
+  const Index own = row + shift_, keys = static_cast<Index>(weights.size());
+  if (own >= 0 && own < keys) diagonal_.add(static_cast<double>(weights[static_cast<std::size_t>(own)]));
+  if (own >= 1 && own <= keys) previous_.add(static_cast<double>(weights[static_cast<std::size_t>(own - 1)]));
+}
+
+HeadStats HeadStatsSum::value() const {
+  return {entropy_.value(), max_entropy_.value(), previous_.value(), first_.value(), diagonal_.value()};
+}
+
+HeadStats head_stats(ConstMatrixRef attn, std::span<const Index> visible, Index shift) {
+  HeadStatsSum sum(shift);
+  for (Index row = 0; row < attn.rows(); ++row) {
+    sum.add({attn.row(row).data(), static_cast<std::size_t>(attn.cols())}, row, visible[static_cast<std::size_t>(row)]);
   }
-  return {entropy.value(), max_entropy.value(), previous.value(), first.value(), diagonal.value()};
+  return sum.value();
 }
 
 }  // namespace qkv

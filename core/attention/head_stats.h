@@ -1,6 +1,8 @@
 // Numbers that tell at a glance what a head does.
 #pragma once
 
+#include <span>
+
 #include "core/attention/matrix.h"
 
 namespace qkv {
@@ -14,10 +16,33 @@ struct HeadStats {
   double diagonal = 0;        // weight on key i
 };
 
-// `attn` and `keep` [Nq, Nk]; `shift` = Nk − Nq where the last query is aligned with the last key, else 0.
-HeadStats head_stats(ConstMatrixRef attn, ConstMatrixRef keep, Index shift);
+// Makes the means row by row, for weights that are never held as a whole.
+class HeadStatsSum {
+ public:
+  // `shift` = Nk − Nq where the last query is aligned with the last key, else 0.
+  explicit HeadStatsSum(Index shift) : shift_(shift) {}
+  // Weights of query `row`, [Nk], of which `visible` are not hidden.
+  void add(std::span<const float> weights, Index row, Index visible);
+  HeadStats value() const;
 
-// Entropy of one row of weights in nats; NaN if a weight is NaN.
-double row_entropy(ConstMatrixRef attn, Index row);
+ private:
+  struct Mean {
+    double sum = 0;
+    Index count = 0;
+    void add(double value) {
+      sum += value;
+      ++count;
+    }
+    double value() const { return count > 0 ? sum / static_cast<double>(count) : 0.0; }
+  };
+  Mean entropy_, max_entropy_, previous_, first_, diagonal_;
+  Index shift_;
+};
+
+// `attn` [Nq, Nk]; `visible` [Nq], keys that each query sees.
+HeadStats head_stats(ConstMatrixRef attn, std::span<const Index> visible, Index shift);
+
+// Entropy of one row of weights in nats, to 3e-7 of itself; NaN if a weight is NaN.
+double row_entropy(std::span<const float> weights);
 
 }  // namespace qkv

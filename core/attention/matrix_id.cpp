@@ -28,6 +28,8 @@ constexpr std::array kInfos = {
     KindInfo{kK, "k", "K", "keys", true, Axis::kKeys, Axis::kDk},
     KindInfo{kV, "v", "V", "values", true, Axis::kKeys, Axis::kDv},
     KindInfo{kScores, "scores", "S", "scores", true, Axis::kQueries, Axis::kKeys},
+    KindInfo{kAlibi, "alibi", "ALiBi", "distance penalty", true, Axis::kQueries, Axis::kKeys},
+    KindInfo{kBias, "bias", "B", "score bias", false, Axis::kQueries, Axis::kKeys},
     KindInfo{kScaled, "scaled", "S/√dₖ", "scaled scores", true, Axis::kQueries, Axis::kKeys},
     KindInfo{kKeep, "keep", "mask", "mask", false, Axis::kQueries, Axis::kKeys},
     KindInfo{kAttn, "attn", "A", "attention weights", true, Axis::kQueries, Axis::kKeys},

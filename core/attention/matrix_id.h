@@ -19,20 +19,23 @@ enum class MatrixKind {
   kK,
   kV,  // per head
   kScores,
+  kAlibi,
+  kBias,
   kScaled,
   kKeep,
   kAttn,
-  kHeadsOut,  // per query head; kKeep is one for all of them
+  kHeadsOut,  // per query head, but kBias and kKeep: one for all of them
   kConcat,
   kWo,
   kBo,
   kOut,  // once
 };
 inline constexpr std::array kAllMatrixKinds = {
-    MatrixKind::kX,      MatrixKind::kWq,     MatrixKind::kWk,   MatrixKind::kWv,   MatrixKind::kBq,
-    MatrixKind::kBk,     MatrixKind::kBv,     MatrixKind::kQ,    MatrixKind::kK,    MatrixKind::kV,
-    MatrixKind::kScores, MatrixKind::kScaled, MatrixKind::kKeep, MatrixKind::kAttn, MatrixKind::kHeadsOut,
-    MatrixKind::kConcat, MatrixKind::kWo,     MatrixKind::kBo,   MatrixKind::kOut};
+    MatrixKind::kX,      MatrixKind::kWq,       MatrixKind::kWk,     MatrixKind::kWv,     MatrixKind::kBq,
+    MatrixKind::kBk,     MatrixKind::kBv,       MatrixKind::kQ,      MatrixKind::kK,      MatrixKind::kV,
+    MatrixKind::kScores, MatrixKind::kAlibi,    MatrixKind::kBias,   MatrixKind::kScaled, MatrixKind::kKeep,
+    MatrixKind::kAttn,   MatrixKind::kHeadsOut, MatrixKind::kConcat, MatrixKind::kWo,     MatrixKind::kBo,
+    MatrixKind::kOut};
 
 // One matrix: its kind and, for the kinds that exist per head, which. K and V count H_kv heads.
 struct MatrixId {

@@ -7,13 +7,17 @@
 namespace qkv {
 namespace {
 
-float reduce_block(const Matrix& matrix, const Rect& block, Reduction how) {
+float reduce_block(const ConstMatrixRef& cells, Reduction how) {
+  // Whole vectors, where no cell is NaN or infinite.
+  if (const double all = cells.cast<double>().sum(); std::isfinite(all)) {
+    return how == Reduction::kMax ? cells.maxCoeff() : static_cast<float>(all / static_cast<double>(cells.size()));
+  }
   double sum = 0;
   float largest = -std::numeric_limits<float>::infinity();
   Index count = 0;
-  for (Index r = block.row; r < block.row + block.rows; ++r) {
-    for (Index c = block.col; c < block.col + block.cols; ++c) {
-      const float value = matrix(r, c);
+  for (Index r = 0; r < cells.rows(); ++r) {
+    for (Index c = 0; c < cells.cols(); ++c) {
+      const float value = cells(r, c);
       if (std::isnan(value)) continue;
       sum += static_cast<double>(value);
       largest = std::max(largest, value);
@@ -30,15 +34,18 @@ void DenseSource::read(const Rect& rect, MatrixRef out) const {
   out = matrix_->block(rect.row, rect.col, rect.rows, rect.cols);
 }
 
-void DenseSource::reduce(const Rect& rect, int level, Reduction how, MatrixRef out) const {
-  const Index side = Index{1} << std::clamp(level, 0, 40);  // 2^40 is more than any matrix has rows
+void reduce_cells(ConstMatrixRef cells, Index side, Reduction how, MatrixRef out) {
   for (Index r = 0; r < out.rows(); ++r) {
     for (Index c = 0; c < out.cols(); ++c) {
-      const Rect block = {rect.row + r * side, rect.col + c * side, std::min(side, rect.rows - r * side),
-                          std::min(side, rect.cols - c * side)};
-      out(r, c) = reduce_block(*matrix_, block, how);
+      const Index rows = std::min(side, cells.rows() - r * side), cols = std::min(side, cells.cols() - c * side);
+      out(r, c) = reduce_block(cells.block(r * side, c * side, rows, cols), how);
     }
   }
+}
+
+void DenseSource::reduce(const Rect& rect, int level, Reduction how, MatrixRef out) const {
+  const Index side = Index{1} << std::clamp(level, 0, 40);  // 2^40 is more than any matrix has rows
+  reduce_cells(matrix_->block(rect.row, rect.col, rect.rows, rect.cols), side, how, out);
 }
 
 }  // namespace qkv

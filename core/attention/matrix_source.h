@@ -1,6 +1,8 @@
 // One interface to read any matrix of a computation, whether it is held or computed on demand.
 #pragma once
 
+#include <cstdint>
+
 #include "core/attention/matrix.h"
 
 namespace qkv {
@@ -18,9 +20,16 @@ class MatrixSource {
   // Blocks of 2^level × 2^level cells become one: `out` is [⌈rows/2^level⌉, ⌈cols/2^level⌉] of `rect`.
   // NaN cells are left out; a block of nothing else is NaN. kMax takes the largest value.
   virtual void reduce(const Rect& rect, int level, Reduction how, MatrixRef out) const = 0;
+  // From this level up, and for whole blocks, reduce() only reads off what is there: the time of a copy.
+  virtual int overview_level() const { return 0; }
+  // Grows whenever what is read off has become more exact.
+  virtual std::uint64_t generation() const { return 0; }
   // Row-major storage with stride cols(), or nullptr where the matrix is not held.
   virtual const float* data() const { return nullptr; }
 };
+
+// Blocks of `side` × `side` cells of `cells` become one each, by the rule of MatrixSource::reduce.
+void reduce_cells(ConstMatrixRef cells, Index side, Reduction how, MatrixRef out);
 
 // A matrix that is held in memory. Does not own it: the Trace does.
 class DenseSource final : public MatrixSource {

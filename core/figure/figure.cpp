@@ -15,14 +15,14 @@ namespace {
 FiniteExtent extent_of(const Trace& trace, MatrixId id) {
   const Matrix* values = trace.find(id);
   if (values == nullptr) return {};
-  const bool masked = id.kind == MatrixKind::kAttn && trace.keep.size() != 0;
-  return finite_extent(*values, masked ? &trace.keep : nullptr);
+  const bool masked = id.kind == MatrixKind::kAttn && count_hidden(trace) > 0;
+  return masked ? finite_extent(*values, trace.keep.get()) : finite_extent(*values);
 }
 
 // The kinds that share a scale with `kind` where several matrices are drawn.
 std::vector<MatrixKind> scale_group(MatrixKind kind) {
   using enum MatrixKind;
-  if (kind == kScores || kind == kScaled) return {kScores, kScaled};
+  if (kind == kScores || kind == kAlibi || kind == kBias || kind == kScaled) return {kScores, kAlibi, kBias, kScaled};
   if (kind == kQ || kind == kK || kind == kV || kind == kHeadsOut) return {kQ, kK, kV, kHeadsOut};
   if (kind == kWo || kind == kBo) return {kWo, kBo};
   return {kind};

@@ -70,8 +70,8 @@ struct Figure {
 };
 
 // The values that share a colour scale with a matrix in a view. A matrix alone has its own scale. Elsewhere matrices
-// in the same units share one over all heads, as in the window, so that equal colours mean equal values: A; S and
-// scaled; Q, K, V and O; W^O and b^O. `head` is that of a matrix alone.
+// in the same units share one over all heads, as in the window, so that equal colours mean equal values: A; S, ALiBi,
+// B and scaled; Q, K, V and O; W^O and b^O. `head` is that of a matrix alone.
 FiniteExtent view_extent(const Trace& trace, FigureView view, MatrixKind kind, int head);
 // The colour scale of a matrix in a view: what `look` asks for over view_extent.
 ColorRange view_range(const Trace& trace, const ViewSettings& look, FigureView view, MatrixKind kind, int head);

@@ -1,9 +1,10 @@
 // One head as matrix products are drawn by hand: the left factor on the left, the right factor above, the product
-// where they meet. Rows of Q, S, scaled, mask, A and O are the queries; columns of Kᵀ and S the keys.
+// where they meet. Rows of Q, S, scaled, mask, A and O are the queries; columns of Kᵀ and S the keys. What ALiBi and a
+// bias add stands before the scaled scores that it becomes part of.
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/number_text.h"
+#include "core/attention/formula.h"
 #include "core/figure/figure_parts.h"
 
 namespace qkv {
@@ -12,10 +13,12 @@ namespace {
 constexpr double kMinSignMiddle = 20;  // of the signs between steps, below the upper edge of the rows
 
 struct Steps {
-  MatrixId q, k, v, scores, scaled, keep, attn, out;
+  MatrixId q, k, v, scores, alibi, bias, scaled, keep, attn, out;
+  bool has_alibi = false, has_bias = false;
   bool masked = false;  // something is hidden
   bool default_scale = true;
   std::string factor;  // "√3", or the number that multiplies
+  bool adds() const { return has_alibi || has_bias; }
 };
 
 Steps steps_of(const FigureBuilder& b) {
@@ -27,14 +30,19 @@ Steps steps_of(const FigureBuilder& b) {
   s.k = {kK, kv};
   s.v = {kV, kv};
   s.scores = {kScores, head};
+  s.alibi = {kAlibi, head};
+  s.bias = {kBias, 0};
   s.scaled = {kScaled, head};
   s.keep = {kKeep, 0};
   s.attn = {kAttn, head};
   s.out = {kHeadsOut, head};
-  s.masked = b.trace.keep.size() != 0 && (b.trace.keep.array() == 0).any();
+  s.masked = count_hidden(b.trace) > 0;
+  s.has_alibi = b.trace.find(s.alibi) != nullptr;
+  s.has_bias = b.trace.find(s.bias) != nullptr;
   const std::optional<float>& scale = b.trace.problem.options.scale;
   s.default_scale = !scale.has_value();
-  s.factor = s.default_scale ? "√" + std::to_string(b.trace.shapes.d_k) : format_shortest(*scale);
+  s.factor = s.default_scale ? "√" + std::to_string(b.trace.shapes.d_k) : factor_text(*scale);
+  if (b.trace.problem.options.softcap) s.factor += ", cap " + factor_text(*b.trace.problem.options.softcap);
   return s;
 }
 
@@ -80,13 +88,8 @@ void put_step(FigureBuilder& b, std::string_view sign, std::string_view caption,
   put_text(b, caption, caption_style(b), x, middle + 16, Align::kCenter);
 }
 
-std::string formula(const Steps& steps) {
-  if (steps.default_scale) return "softmax(QKᵀ/√dₖ)·V";
-  return "softmax(" + steps.factor + "·QKᵀ)·V";
-}
-
 void put_head_headline(FigureBuilder& b, const Steps& steps, double left, double top) {
-  std::string note = formula(steps);
+  std::string note = attention_formula(b.trace.problem.options);
   if (b.trace.shapes.heads > 1) {
     note = "head " + std::to_string(steps.q.head + 1) + " of " + std::to_string(b.trace.shapes.heads) + " · " + note;
     put_head_dot(b, steps.q.head, left, top - 25);
@@ -96,22 +99,38 @@ void put_head_headline(FigureBuilder& b, const Steps& steps, double left, double
 }
 
 struct Places {
-  double q = 0, s = 0, scaled = 0, mask = 0, a = 0, o = 0;
+  double q = 0, s = 0, alibi = 0, bias = 0, scaled = 0, mask = 0, a = 0, o = 0;
 };
 
-void put_lower_row(FigureBuilder& b, const Steps& s, const Places& at, const Title (&titles)[6]) {
-  const double xs[] = {at.q, at.s, at.scaled, at.mask, at.a, at.o};
-  const MatrixId ids[] = {s.q, s.scores, s.scaled, s.keep, s.attn, s.out};
-  for (std::size_t i = 0; i < 6; ++i) {
-    if (i == 3 && !s.masked) continue;
-    put_matrix(b, ids[i], xs[i], 0);
-    put_title(b, titles[i], xs[i], -kTitleRise);
-  }
+struct Titles {
+  Title q, s, alibi, bias, scaled, mask, a, o;
+};
+
+void put_lower_row(FigureBuilder& b, const Steps& s, const Places& at, const Titles& titles) {
+  const auto put = [&](MatrixId id, double x, const Title& title) {
+    put_matrix(b, id, x, 0);
+    put_title(b, title, x, -kTitleRise);
+  };
+  put(s.q, at.q, titles.q);
+  put(s.scores, at.s, titles.s);
+  if (s.has_alibi) put(s.alibi, at.alibi, titles.alibi);
+  if (s.has_bias) put(s.bias, at.bias, titles.bias);
+  put(s.scaled, at.scaled, titles.scaled);
+  if (s.masked) put(s.keep, at.mask, titles.mask);
+  put(s.attn, at.a, titles.a);
+  put(s.out, at.o, titles.o);
   const Shapes& n = b.trace.shapes;
   const double keys = b.cell() * static_cast<double>(n.nk);
   // Rows lower than a sign would draw it up into the titles.
   const double middle = std::max(kMinSignMiddle, b.cell() * static_cast<double>(n.nq) / 2);
-  put_step(b, s.default_scale ? "÷" : "×", s.factor, at.s + keys, at.scaled, middle);
+  const double first_added = s.has_alibi ? at.alibi : at.bias, last_added = s.has_bias ? at.bias : at.alibi;
+  put_step(b,
+           s.adds()          ? s.default_scale ? "÷ +" : "× +"
+           : s.default_scale ? "÷"
+                             : "×",
+           s.factor, at.s + keys, s.adds() ? first_added : at.scaled, middle);
+  if (s.has_alibi && s.has_bias) put_step(b, "+", "", at.alibi + keys, at.bias, middle);
+  if (s.adds()) put_step(b, "=", "", last_added + keys, at.scaled, middle);
   if (s.masked) put_step(b, "+", "", at.scaled + keys, at.mask, middle);
   put_step(b, "→", "softmax", (s.masked ? at.mask : at.scaled) + keys, at.a, middle);
   put_row_labels(b, row_labels(b, Axis::kQueries, n.nq), at.q, 0);
@@ -126,22 +145,27 @@ Figure layout_head_view(FigureBuilder b) {
   // Dead rows are all 0, and NaN sums to nothing.
   const Matrix& weights = *b.trace.find(s.attn);
   const bool sums = (weights.rowwise().sum().array() - 1).abs().maxCoeff<Eigen::PropagateNaN>() < 1e-3F;
-  const Title titles[6] = {{"Q", shape_text(n.nq, n.d_k)},
-                           {"S = QKᵀ", ""},
-                           {scaled_symbol(b), ""},
-                           {"mask", mask_note(b)},
-                           {"A", sums ? "rows sum to 1" : shape_text(n.nq, n.nk)},
-                           {"O = AV", ""}};
+  const AttentionOptions& options = b.trace.problem.options;
+  const Titles titles = {{"Q", shape_text(n.nq, n.d_k)},
+                         {"S = " + scores_formula(options), ""},
+                         {"ALiBi", ""},
+                         {"B", ""},
+                         {scaled_formula(options), ""},
+                         {"mask", mask_note(b)},
+                         {"A", sums ? "rows sum to 1" : shape_text(n.nq, n.nk)},
+                         {"O = AV", ""}};
   Columns columns{b};
   Places at;
-  at.q = columns.place(n.d_k, {titles[0]});
-  at.s = columns.place(n.nk, {titles[1], k_title});
+  at.q = columns.place(n.d_k, {titles.q});
+  at.s = columns.place(n.nk, {titles.s, k_title});
   columns.step(s.factor);
-  at.scaled = columns.place(n.nk, {titles[2]});
-  if (s.masked) at.mask = columns.place(n.nk, {titles[3]});
+  if (s.has_alibi) at.alibi = columns.place(n.nk, {titles.alibi});
+  if (s.has_bias) at.bias = columns.place(n.nk, {titles.bias});
+  at.scaled = columns.place(n.nk, {titles.scaled});
+  if (s.masked) at.mask = columns.place(n.nk, {titles.mask});
   columns.step("softmax");
-  at.a = columns.place(n.nk, {titles[4]});
-  at.o = columns.place(n.d_v, {titles[5], v_title});
+  at.a = columns.place(n.nk, {titles.a});
+  at.o = columns.place(n.d_v, {titles.o, v_title});
   put_lower_row(b, s, at, titles);
 
   const double upper = -kTitleHeight - 24;
@@ -158,7 +182,7 @@ Figure layout_head_view(FigureBuilder b) {
   const double left = at.q - row_labels(b, Axis::kQueries, n.nq).extent;
   put_head_headline(b, s, std::round(left), std::min(k_top - keys.extent, v_top) - kTitleHeight - 8);
   using enum MatrixKind;
-  const std::vector<BarSpec> bars = {bar_of(b, kAttn, "A"), bar_of(b, kScores, "S, " + scaled_symbol(b)),
+  const std::vector<BarSpec> bars = {bar_of(b, kAttn, "A"), bar_of(b, kScores, "S, " + titles.scaled.symbol),
                                      bar_of(b, kQ, "Q, K, V, O")};
   put_bars(b, bars, at.q, std::max(16.0, b.cell() * static_cast<double>(n.nq)) + 56, 152);
   return finish(std::move(b));

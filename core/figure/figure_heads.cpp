@@ -66,9 +66,7 @@ void put_card(FigureBuilder& b, int head, double x, double y, const Card& card) 
   put_matrix(b, {MatrixKind::kAttn, head}, left, top);
 
   const Shapes& n = b.trace.shapes;
-  const bool bottom_right = b.trace.problem.options.align == CausalAlign::kBottomRight;
-  const HeadStats stats =
-      head_stats(b.trace.heads[static_cast<std::size_t>(head)].attn, b.trace.keep, bottom_right ? n.nk - n.nq : 0);
+  const HeadStats stats = head_stats(b.trace, head);
   double baseline = top + b.cell() * static_cast<double>(n.nq) + 8 + 13;
   put_stat(b, "entropy", stats.entropy, left, right, baseline);
   put_stat(b, "previous token", stats.previous_token, left, right, baseline += kStatLine);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/attention/formula.h"
 #include "core/figure/figure_parts.h"
 
 namespace qkv {
@@ -11,7 +12,8 @@ Title title_of(const FigureBuilder& b, const FigureMatrix& matrix) {
   // The mask is the same for every head.
   if (is_per_head(kind) && kind != MatrixKind::kKeep) note += " · head " + std::to_string(matrix.id.head + 1);
   note += " · " + shape_text(matrix.rows(), matrix.cols());
-  return {kind == MatrixKind::kScaled ? scaled_symbol(b) : std::string(symbol(kind)), std::move(note)};
+  return {kind == MatrixKind::kScaled ? scaled_formula(b.trace.problem.options) : std::string(symbol(kind)),
+          std::move(note)};
 }
 
 }  // namespace

@@ -75,17 +75,12 @@ ColorRange scale_of(FigureBuilder& b, MatrixKind kind) {
   return *scale;
 }
 
-std::string scaled_symbol(const FigureBuilder& b) {
-  const std::optional<float>& scale = b.trace.problem.options.scale;
-  return scale ? format_shortest(*scale) + "·S" : "S/√dₖ";
-}
-
 FigureMatrix& put_matrix(FigureBuilder& b, MatrixId id, double x, double y, bool transposed) {
   FigureMatrix matrix;
   matrix.id = id;
   matrix.values = b.trace.find(id);
   const bool masked = id.kind == MatrixKind::kAttn || id.kind == MatrixKind::kKeep;
-  if (masked && b.trace.keep.size() != 0) matrix.keep = &b.trace.keep;
+  if (masked && count_hidden(b.trace) > 0) matrix.keep = &b.trace.keep.get();
   matrix.transposed = transposed;
   matrix.x = x;
   matrix.y = y;

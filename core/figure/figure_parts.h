@@ -57,8 +57,6 @@ double title_width(const FigureBuilder& b, const Title& title);
 
 // view_range of a kind: in one figure all matrices of a kind have the same.
 ColorRange scale_of(FigureBuilder& b, MatrixKind kind);
-// "S/√dₖ", or "0.5·S" where the scale was given.
-std::string scaled_symbol(const FigureBuilder& b);
 
 // The matrix with the map and range of its kind. `id` must exist in the trace.
 FigureMatrix& put_matrix(FigureBuilder& b, MatrixId id, double x, double y, bool transposed = false);

@@ -8,6 +8,18 @@ namespace {
 
 ColorRange flat_range(float value) { return {value, value, true}; }
 
+void add_cell(FiniteExtent& extent, float value) {
+  if (std::isnan(value)) {
+    ++extent.nan;
+  } else if (std::isinf(value)) {
+    ++extent.infinite;
+  } else {
+    extent.low = extent.count == 0 ? value : std::min(extent.low, value);
+    extent.high = extent.count == 0 ? value : std::max(extent.high, value);
+    ++extent.count;
+  }
+}
+
 }  // namespace
 
 double ColorRange::position(float value) const {
@@ -16,21 +28,24 @@ double ColorRange::position(float value) const {
   return (static_cast<double>(value) - low) / (static_cast<double>(high) - low);
 }
 
-FiniteExtent finite_extent(ConstMatrixRef values, const Matrix* keep) {
+FiniteExtent finite_extent(ConstMatrixRef values) {
+  FiniteExtent extent;
+  for (Index r = 0; r < values.rows(); ++r) {
+    const auto row = values.row(r).array();
+    if ((row * 0.0f).sum() != 0.0f) {  // NaN: not all are finite
+      for (Index c = 0; c < values.cols(); ++c) add_cell(extent, values(r, c));
+    } else if (values.cols() > 0) {
+      extent = merge(extent, {row.minCoeff(), row.maxCoeff(), values.cols()});
+    }
+  }
+  return extent;
+}
+
+FiniteExtent finite_extent(ConstMatrixRef values, ConstMatrixRef keep) {
   FiniteExtent extent;
   for (Index r = 0; r < values.rows(); ++r) {
     for (Index c = 0; c < values.cols(); ++c) {
-      if (keep != nullptr && (*keep)(r, c) == 0) continue;
-      const float value = values(r, c);
-      if (std::isnan(value)) {
-        ++extent.nan;
-      } else if (std::isinf(value)) {
-        ++extent.infinite;
-      } else {
-        extent.low = extent.count == 0 ? value : std::min(extent.low, value);
-        extent.high = extent.count == 0 ? value : std::max(extent.high, value);
-        ++extent.count;
-      }
+      if (keep(r, c) != 0) add_cell(extent, values(r, c));
     }
   }
   return extent;

@@ -18,12 +18,13 @@ struct ColorRange {
   double position(float value) const;
 };
 
-// Smallest and largest finite values of the visible cells (`keep` empty = all), or count 0.
+// Smallest and largest finite values of the visible cells (`keep` 1 = visible; without it all), or count 0.
 struct FiniteExtent {
   float low = 0, high = 0;
   Index count = 0, nan = 0, infinite = 0;
 };
-FiniteExtent finite_extent(ConstMatrixRef values, const Matrix* keep = nullptr);
+FiniteExtent finite_extent(ConstMatrixRef values);
+FiniteExtent finite_extent(ConstMatrixRef values, ConstMatrixRef keep);
 
 // The range that `spec` asks for over several extents (a grid of heads shares one).
 ColorRange resolve_range(const RangeSpec& spec, const FiniteExtent& extent);

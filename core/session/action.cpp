@@ -49,6 +49,7 @@ std::string label(const SetSourceKind& action) {
 }
 std::string label(const SetOutputProjection& action) { return on_off("output projection", action.on); }
 std::string label(const SetBiases& action) { return on_off("biases", action.on); }
+std::string label(const SetScoreBias& action) { return on_off("score bias", action.on); }
 std::string label(const SetCrossAttention& action) { return on_off("cross-attention", action.on); }
 std::string label(const SetAttention&) { return "attention options"; }
 std::string label(const SetTitle&) { return "title"; }

@@ -90,6 +90,9 @@ struct SetOutputProjection {
 struct SetBiases {
   bool on = true;
 };  // b^Q, b^K, b^V (projected) and b^O (with W^O), all zero at first
+struct SetScoreBias {
+  bool on = true;
+};  // the options' bias: all zero at first; on again leaves the one that is there
 struct SetCrossAttention {
   bool on = true;
 };  // on: key_tokens starts as a copy of tokens; off: keys become the queries' tokens
@@ -110,7 +113,7 @@ struct ReplaceSession {
 using Action =
     std::variant<SetTokens, RenameToken, InsertToken, RemoveToken, MoveToken, SetSplit, SetCell, SetBlock, FillBlock,
                  SetHeads, SetKvHeads, SetDk, SetDv, SetDModel, SetDOut, SetSourceKind, SetOutputProjection, SetBiases,
-                 SetCrossAttention, SetAttention, SetTitle, SetView, ReplaceSession>;
+                 SetScoreBias, SetCrossAttention, SetAttention, SetTitle, SetView, ReplaceSession>;
 
 // The session after the action, or kBadInput saying in one line why it can't be; the given session
 // is left as it is. key_valid and the bias follow their tokens (new: valid, 0), the sink its heads (new: 0).

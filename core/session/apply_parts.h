@@ -40,6 +40,7 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetDOut& action);
 Outcome apply_to(Session session, const Shapes& shapes, const SetSourceKind& action);
 Outcome apply_to(Session session, const Shapes& shapes, const SetOutputProjection& action);
 Outcome apply_to(Session session, const Shapes& shapes, const SetBiases& action);
+Outcome apply_to(Session session, const Shapes& shapes, const SetScoreBias& action);
 
 // Helpers, in resize.cpp.
 
@@ -53,6 +54,9 @@ RowVector weight_row(const char* matrix, Index head, Index row, Index size);
 // kBadInput where the matrices of `after`, with a bias [Nq, Nk] or without, together are too large to make; shrinking
 // always passes.
 Status check_growth(const Shapes& before, const Shapes& after, bool with_bias = false);
+
+// The same for a session of these shapes that gets a bias.
+Status check_new_bias(const Shapes& shapes);
 
 // The number that a person counts an index by: "1" for 0. Any index, since it comes from outside.
 std::string place_text(Index index);

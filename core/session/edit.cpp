@@ -37,6 +37,10 @@ Error no_input(const Session& session, MatrixId id) {
         return bad_input(name + " is computed from X and its weights: edit those, or give Q, K and V directly");
       return bad_input("there is no head " + place_text(id.head) + " of " + name + ": it has heads 1 … " +
                        std::to_string((id.kind == MatrixKind::kQ ? direct->q : direct->k).size()));
+    case MatrixKind::kBias:
+      return bad_input("there is no " + name + ": turn the score bias on first");
+    case MatrixKind::kAlibi:
+      return bad_input(name + " follows from the distance of query and key and can't be edited: add a score bias, B");
     case MatrixKind::kWo:
       return bad_input("there is no " + name + ": turn the output projection on first");
     case MatrixKind::kBo:

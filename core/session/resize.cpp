@@ -114,6 +114,11 @@ Outcome checked_reshape(Session session, const Shapes& before, const Shapes& aft
   return session;
 }
 
+Error too_many(Index numbers) {
+  return bad_input("that would make " + std::to_string(numbers) + " numbers to edit: at most " +
+                   std::to_string(kMaxInputNumbers) + " (1 GiB) are allowed");
+}
+
 int largest_divisor(int number, int most) {
   int divisor = std::min(number, most);
   while (number % divisor != 0) --divisor;
@@ -132,8 +137,13 @@ Status check_growth(const Shapes& before, const Shapes& after, bool with_bias) {
   const auto all_numbers = [&](const Shapes& s) { return input_numbers(s) + (with_bias ? s.nq * s.nk : 0); };
   const Index numbers = all_numbers(after);
   if (numbers <= kMaxInputNumbers || numbers <= all_numbers(before)) return Done{};
-  return bad_input("that would make " + std::to_string(numbers) + " numbers to edit: at most " +
-                   std::to_string(kMaxInputNumbers) + " (1 GiB) are allowed");
+  return too_many(numbers);
+}
+
+Status check_new_bias(const Shapes& shapes) {
+  const Index numbers = input_numbers(shapes) + shapes.nq * shapes.nk;
+  if (numbers <= kMaxInputNumbers) return Done{};
+  return too_many(numbers);
 }
 
 std::string place_text(Index index) {

@@ -135,6 +135,7 @@ Session worked_example() {
 const SharedMatrix* find_input(const Session& session, MatrixId id) {
   if (id.kind == MatrixKind::kWo) return address(session.problem.wo);
   if (id.kind == MatrixKind::kBo) return address(session.problem.bo);
+  if (id.kind == MatrixKind::kBias) return address(session.problem.options.bias);
   if (const auto* direct = std::get_if<DirectSource>(&session.problem.source)) return find_direct(*direct, id);
   return find_projected(std::get<ProjectedSource>(session.problem.source), id.kind);
 }
@@ -143,16 +144,21 @@ SharedMatrix* find_input(Session& session, MatrixId id) {
   return const_cast<SharedMatrix*>(find_input(std::as_const(session), id));
 }
 
+AxisNames::AxisNames(const Session& session, Axis axis, Index count) : count_(count) {
+  if (axis == Axis::kQueries) tokens_ = &session.tokens;
+  if (axis == Axis::kKeys) tokens_ = &session.keys();
+}
+
+std::string AxisNames::operator[](Index index) const {
+  const auto at = static_cast<std::size_t>(index);
+  return tokens_ != nullptr && at < tokens_->size() ? (*tokens_)[at] : std::to_string(index + 1);
+}
+
 std::vector<std::string> axis_labels(const Session& session, Axis axis, Index count) {
-  const std::vector<std::string>* tokens = nullptr;
-  if (axis == Axis::kQueries) tokens = &session.tokens;
-  if (axis == Axis::kKeys) tokens = &session.keys();
+  const AxisNames names(session, axis, count);
   std::vector<std::string> labels;
   labels.reserve(static_cast<std::size_t>(count));
-  for (Index i = 0; i < count; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    labels.push_back(tokens && at < tokens->size() ? (*tokens)[at] : std::to_string(i + 1));
-  }
+  for (Index i = 0; i < count; ++i) labels.push_back(names[i]);
   return labels;
 }
 

@@ -41,11 +41,22 @@ ViewSettings fitting_view(const Session& session);
 Session worked_example();
 
 // The matrix that the person edits, or nullptr: q k v of a direct source, x and the weights and biases
-// of a projected one, wo, bo.
+// of a projected one, wo, bo, the options' bias.
 const SharedMatrix* find_input(const Session& session, MatrixId id);
 SharedMatrix* find_input(Session& session, MatrixId id);
 
-// Text on the rows or columns of an axis: tokens, or 1-based numbers.
+// Text on the rows or columns of an axis: tokens, or 1-based numbers. Refers to the session's tokens.
+class AxisNames {
+ public:
+  AxisNames(const Session& session, Axis axis, Index count);
+  Index size() const { return count_; }
+  std::string operator[](Index index) const;
+
+ private:
+  const std::vector<std::string>* tokens_ = nullptr;
+  Index count_;
+};
+// All of them.
 std::vector<std::string> axis_labels(const Session& session, Axis axis, Index count);
 
 }  // namespace qkv

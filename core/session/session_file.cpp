@@ -145,7 +145,8 @@ class SessionReader {
 
   void read_view(const JsonValue& value, ViewSettings& view) {
     const JsonValue::Members& members = json_.object(value, "view");
-    json_.only_keys(members, {"tab", "head", "weights_map", "signed_map", "weights_range", "signed_range", "decimals"},
+    json_.only_keys(members,
+                    {"tab", "head", "lens", "weights_map", "signed_map", "weights_range", "signed_range", "decimals"},
                     "key", " in view");
     if (const JsonValue* tab = find_member(members, "tab")) {
       constexpr Tab kTabs[] = {Tab::kHead, Tab::kHeads, Tab::kConcat, Tab::kProjection};
@@ -153,6 +154,10 @@ class SessionReader {
     }
     if (const JsonValue* head = find_member(members, "head")) {
       view.head = json_.whole_number(*head, "view.head", 0, kMaxHeads - 1);
+    }
+    if (const JsonValue* lens = find_member(members, "lens")) {
+      view.lens =
+          kAllLenses[json_.choice(*lens, "view.lens", {"values", "gradient", "float32", "bfloat16", "float16"})];
     }
     if (const JsonValue* decimals = find_member(members, "decimals")) {
       view.decimals = json_.whole_number(*decimals, "view.decimals", 0, 6);

@@ -215,6 +215,7 @@ void write_view(Writer& writer, const ViewSettings& view) {
   writer.open();
   append_text(writer.member("tab"), tab_name(view.tab));
   writer.member("head") += std::to_string(view.head);
+  if (view.lens != Lens::kValues) append_text(writer.member("lens"), lens_name(view.lens));
   append_text(writer.member("weights_map"), view.weights_map);
   append_text(writer.member("signed_map"), view.signed_map);
   append_range(writer.member("weights_range"), view.weights_range);

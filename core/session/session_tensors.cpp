@@ -260,10 +260,17 @@ std::vector<NamedArray> arrays_of(const Trace& trace) {
   arrays.push_back(head_array(MatrixKind::kK, trace.k, shared));
   arrays.push_back(head_array(MatrixKind::kV, trace.v, shared));
   const auto& heads = trace.heads;
-  const auto member = [](const Matrix HeadTrace::*matrix) {
+  const auto member = [](const auto HeadTrace::*matrix) {
     return [matrix](const HeadTrace& head) -> const Matrix& { return head.*matrix; };
   };
   arrays.push_back(head_array(MatrixKind::kScores, heads, member(&HeadTrace::scores)));
+  if (!trace.alibi.empty()) {
+    arrays.push_back(
+        head_array(MatrixKind::kAlibi, trace.alibi, [](const LazyMatrix& term) -> const Matrix& { return term.get(); }));
+  }
+  if (trace.problem.options.bias) {
+    arrays.push_back(matrix_array(MatrixKind::kBias, trace.problem.options.bias->get()));
+  }
   arrays.push_back(head_array(MatrixKind::kScaled, heads, member(&HeadTrace::scaled)));
   arrays.push_back(keep_array(trace.keep));
   arrays.push_back(head_array(MatrixKind::kAttn, heads, member(&HeadTrace::attn)));

@@ -25,9 +25,9 @@ Result<SharedMatrix> row_from_tensor(const Tensor& tensor, std::string_view name
 // queries. kBadInput above kMaxTokens.
 Status name_tokens_by_position(Session& session);
 
-// q k v scores scaled keep attn heads_out concat out, and x with the weights of a projected source:
-// float32 with the head first, keep as uint8 [Nq, Nk], biases [n]; wo and bo where there are any. Names as in
-// matrix_id.h.
+// q k v scores scaled keep attn heads_out concat out, alibi and bias where they are on, and x with the weights of a
+// projected source: float32 with the head first, keep as uint8 [Nq, Nk], biases [n]; wo and bo where there are any.
+// Names as in matrix_id.h.
 std::vector<NamedArray> arrays_of(const Trace& trace);
 
 }  // namespace qkv

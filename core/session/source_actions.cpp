@@ -1,4 +1,4 @@
-// Actions on where Q, K and V come from, on W^O and on the biases.
+// Actions on where Q, K and V come from, on W^O, on the biases and on the score bias.
 #include "core/session/apply_parts.h"
 
 namespace qkv::parts {
@@ -116,6 +116,15 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetBiases& action)
     if (!source->bv) source->bv = zero_row(shapes.kv_heads * shapes.d_v);
   }
   if (problem.wo && !problem.bo) problem.bo = zero_row(shapes.d_out);
+  return session;
+}
+
+Outcome apply_to(Session session, const Shapes& shapes, const SetScoreBias& action) {
+  std::optional<SharedMatrix>& bias = session.problem.options.bias;
+  if (!action.on) bias.reset();
+  if (!action.on || bias) return session;
+  if (Status size = check_new_bias(shapes); !size) return size.error();
+  bias = SharedMatrix(Matrix::Zero(shapes.nq, shapes.nk));
   return session;
 }
 

@@ -357,6 +357,10 @@ Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const float> val
   return array_bytes("<f4", shape, std::as_bytes(values));
 }
 
+Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const double> values) {
+  return array_bytes("<f8", shape, std::as_bytes(values));
+}
+
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const std::uint8_t> values) {
   return array_bytes("|u1", shape, std::as_bytes(values));
 }

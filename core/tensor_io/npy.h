@@ -50,8 +50,9 @@ std::string unreadable_reason(const NpyHeader& header);
 Result<Tensor> parse_npy(std::span<const std::byte> bytes);
 Result<Tensor64> parse_npy_float64(std::span<const std::byte> bytes);
 
-// Version 1.0 bytes, `<f4` or `|u1`, C order. shape's product = values.size().
+// Version 1.0 bytes, `<f4`, `<f8` or `|u1`, C order. shape's product = values.size().
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const float> values);
+Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const double> values);
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const std::uint8_t> values);
 
 // "(3, 4)" as NumPy prints it.

@@ -44,7 +44,7 @@ bool looks_like_npy(std::span<const std::byte> head);
 struct NamedArray {
   std::string name;
   std::vector<std::uint64_t> shape;
-  std::variant<std::vector<float>, std::vector<std::uint8_t>> values;  // <f4, |u1
+  std::variant<std::vector<float>, std::vector<std::uint8_t>, std::vector<double>> values;  // <f4, |u1, <f8
 };
 
 // Bytes of an .npz with the arrays stored in order; the same arrays give the same bytes on any day.

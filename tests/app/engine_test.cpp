@@ -72,3 +72,31 @@ TEST_CASE("leaving while the engine works is safe") {
   }
   CHECK(true);
 }
+
+TEST_CASE("an edit of a result that was taken back patches it, at once where that is cheap") {
+  Engine engine({});
+  Session session = large_session(400);
+  std::shared_ptr<const Computed> shown;
+  const auto show = [&] {
+    engine.wait();
+    engine.recycle(std::exchange(shown, engine.take_result()));
+  };
+  for (int edit = 0; edit < 6; ++edit) {
+    auto& source = std::get<DirectSource>(session.problem.source);
+    (edit % 2 == 0 ? source.q : source.k)[1].edit()(7, 3) += 0.5f;
+    engine.request(session);
+    // The first two have nothing to patch: one result is on screen, and one is not there yet.
+    if (edit >= 2) CHECK_FALSE(engine.busy());
+    show();
+    REQUIRE(shown != nullptr);
+    const Result<Trace> fresh = forward(session.problem);
+    REQUIRE(fresh.ok());
+    const auto off = (shown->trace.concat - fresh.value().concat).cwiseAbs().maxCoeff();
+    CHECK(off <= 1e-5f);  // weights of 400 keys times values up to 4, rounded in float32
+    const TraceDigest whole = digest(fresh.value());
+    for (std::size_t head = 0; head < 4; ++head) {
+      CHECK(shown->digest.heads[head].stats.entropy == doctest::Approx(whole.heads[head].stats.entropy).epsilon(1e-5));
+      CHECK(shown->digest.heads[head].scores.high == doctest::Approx(whole.heads[head].scores.high).epsilon(1e-5));
+    }
+  }
+}

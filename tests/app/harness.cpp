@@ -6,7 +6,8 @@
 
 namespace qkv {
 
-Harness::Harness(int width, int height) : context_(ImGui::CreateContext()), width_(width), height_(height) {
+Harness::Harness(int width, int height, double most_held_bytes)
+    : context_(ImGui::CreateContext()), width_(width), height_(height) {
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;
   map_keys(io);
@@ -14,7 +15,7 @@ Harness::Harness(int width, int height) : context_(ImGui::CreateContext()), widt
   clipboard_.set = [](void* user, const char* text) { static_cast<Harness*>(user)->clipboard_text_ = text; };
   clipboard_.user = this;
   compat::set_clipboard(clipboard_);
-  app_ = std::make_unique<App>(AppServices{&images_, nullptr, [] {}}, Preferences{});
+  app_ = std::make_unique<App>(AppServices{&images_, nullptr, [] {}, most_held_bytes}, Preferences{});
   frames(3);
 }
 

@@ -15,7 +15,7 @@ namespace qkv {
 
 class Harness {
  public:
-  explicit Harness(int width = 1440, int height = 900);
+  explicit Harness(int width = 1440, int height = 900, double most_held_bytes = kMostHeldBytes);
   ~Harness();
 
   App& app() { return *app_; }

@@ -124,7 +124,21 @@ TEST_CASE("wrong usage: exit code 2, one line that says what there is") {
       {{"run", two_heads, "-o", npz, "--rope", "half", "--rope-base", "1"}, "rope.base is 1"},
       {{"run", "worked_example", "-o", npz, "--softcap", "-2"},
        "softcap is -2: it needs to be a finite number above 0"},
-      {{"run", "worked_example", "-o", npz, "--scale", "nan"}, "scale is NaN"},
+      {{"run", "worked_example", "-o", npz, "--softcap", "0"}, "softcap is 0: it needs to be a finite number above 0"},
+      {{"run", "worked_example", "-o", npz, "--scale", "nan"}, "scale is NaN: it needs to be a finite number"},
+      {{"run", "worked_example", "-o", npz, "--scale", "inf"}, "scale is inf: it needs to be a finite number"},
+      {{"run", "worked_example", "-o", npz, "--options", R"({"scale": "nan"})"},
+       "option \"scale\" must be a finite number, or null for 1/√d_k"},
+      {{"run", "worked_example", "-o", npz, "--options", R"({"window": 0})"},
+       "option \"window\" must be a whole number from 1 to 16777216"},
+      {{"run", "worked_example", "-o", npz, "--options", R"({"rope": {"style": "half"}})"},
+       "rope turns pairs of columns but d_k is 3: it needs an even d_k"},
+      {{"run", two_heads, "-o", npz, "--options", R"({"rope": {"style": "half", "base": 1}})"},
+       "rope.base must be a finite number above 1"},
+      {{"run", "worked_example", "-o", npz, "--options", R"({"sink": [1, 2]})"},
+       "sink has 2 numbers but there is 1 head: it needs one number for each head"},
+      {{"run", "worked_example", "-o", npz, "--options", R"({"key_valid": [1, 0]})"},
+       "key_valid has 2 entries but there are 3 keys: it needs one entry for each key"},
       {{"run", "worked_example", "-o", npz, "--window", "0"}, "--window: \"0\" is not a whole number from 1"},
       {{"run", "worked_example", "-o", npz, "--sink", "1,,2"}, "--sink: \"\" is not a number"},
       {{"run", "worked_example", "-o", npz, "--sink", "1,2"}, "sink has 2 numbers but there is 1 head"},
@@ -134,7 +148,7 @@ TEST_CASE("wrong usage: exit code 2, one line that says what there is") {
       {{"render", "worked_example", "-o", folder / "o.PDF"}, "PNG only in this version"},
       {{"render", "worked_example", "-o", png, "--layout", png}, "--layout"},
       {{"render", "worked_example", "-o", png, "--view", "all"}, "matrix, head, heads, concat"},
-      {{"render", "worked_example", "-o", png, "--matrix", "weights"}, "scores, scaled, keep, attn"},
+      {{"render", "worked_example", "-o", png, "--matrix", "weights"}, "scores, alibi, bias, scaled, keep, attn"},
       {{"render", "worked_example", "-o", png, "--matrix", "out"}, "this file has no out"},
       {{"render", "worked_example", "-o", png, "--matrix", "attn", "--view", "heads"}, "--matrix"},
       {{"render", two_heads, "-o", png, "--head", "-1"}, "from 0 to 1"},
@@ -153,6 +167,8 @@ TEST_CASE("wrong usage: exit code 2, one line that says what there is") {
       {{"screenshot", "worked_example", "-o", png, "--size", "99999x800"}, "from 200 to 8192"},
       {{"screenshot", "worked_example", "-o", png, "--scale", "9"}, "0.5 to 4"},
       {{"screenshot", "worked_example", "-o", png, "--size", "8000x800", "--scale", "4"}, "16384"},
+      {{"screenshot", "worked_example", "-o", png, "--lens", "half"},
+       "there are values, gradient, float32, bfloat16, float16"},
       {{"screenshot", "worked_example", "-o", png, "--tab", "compare"}, "head, heads, concat"},
       {{"inspect"}, "FILE is required"},
       {{"inspect", "worked_example", "--xml"}, "--xml"},
@@ -174,6 +190,33 @@ TEST_CASE("options from a file: a bad one is a bad file") {
   check_refused(qkvlab({"run", "worked_example", "-o", folder / "o.npz", "--options", "@" + (folder / "bad.json")}), 3,
                 "bad.json: ");
   CHECK(folder.names() == std::vector<std::string>{"bad.json"});
+}
+
+TEST_CASE("a bias from a file: what is wrong with it names the file, the array and both shapes") {
+  const TempFolder folder;
+  const auto floats = [](std::string name, std::vector<std::uint64_t> shape) {
+    std::uint64_t count = 1;
+    for (const std::uint64_t side : shape) count *= side;
+    return NamedArray{std::move(name), std::move(shape), std::vector<float>(count, 1)};
+  };
+  const std::vector<NamedArray> arrays{
+      floats("wide", {3, 4}), floats("row", {3}), {"bytes", {3, 3}, std::vector<std::uint8_t>(9, 1)}};
+  const Result<Bytes> bytes = npz_bytes(arrays);
+  REQUIRE(bytes.ok());
+  const std::string file = folder / "b.npz";
+  write_text(file, std::string(as_text(bytes.value())));
+  write_text(folder / "text.npy", "no array");
+  const auto refused = [&](const std::string& bias, int code, const std::string& says) {
+    check_refused(qkvlab({"run", "worked_example", "-o", folder / "o.npz", "--bias", bias}), code, says);
+  };
+  refused(file + ":wide", 3, "b.npz: \"wide\" is 3×4 but there are 3 queries and 3 keys: a bias needs to be 3×3");
+  refused(file + ":row", 3, "b.npz: \"row\" has the shape (3,): it must be a matrix [rows, columns]");
+  refused(file + ":none", 3, "b.npz: there is no array \"none\"");
+  refused(file + ":bytes", 3, "b.npz: ");
+  refused(file, 2, "b.npz holds 3 arrays; add :NAME with one of wide, row, bytes");
+  refused(folder / "none.npy", 3, "none.npy: cannot be read");
+  refused(folder / "text.npy", 3, "text.npy: ");
+  CHECK(folder.names() == std::vector<std::string>{"b.npz", "text.npy"});
 }
 
 TEST_CASE("an output that cannot be written: exit code 5, the reason, no half file") {

@@ -14,7 +14,7 @@ TEST_CASE("help and version go to stdout, and every command has a help with exam
   CHECK(version.exit_code == 0);
   CHECK(version.out == "qkvlab " QKVLAB_VERSION "\n");
   CHECK(version.err == "");
-  for (const std::string command : {"", "run", "render", "screenshot", "inspect"}) {
+  for (const std::string command : {"", "run", "render", "screenshot", "inspect", "bench"}) {
     CAPTURE(command);
     std::vector<std::string> words{"--help"};
     if (!command.empty()) words.insert(words.begin(), command);
@@ -130,6 +130,11 @@ TEST_CASE("a screenshot of the window, as large as asked for, with every widget'
   CHECK(places["width"] == 1000);
   CHECK(places["height"] == 700);
   REQUIRE(!places["widgets"].empty());
+  CHECK_FALSE(places["widgets"].contains("field/lens-format"));
+  const TempFolder seen;
+  check_silent(qkvlab({"screenshot", "worked_example", "-o", seen / "lens.png", "--lens", "bfloat16", "--layout",
+                       seen / "lens.json"}));
+  CHECK(Json::parse(read_text(seen / "lens.json"))["widgets"].contains("field/lens-format"));
   check_refused(qkvlab({"screenshot", "worked_example", "-o", folder / "b.png", "--hover", "no/such/widget"}), 2,
                 "no/such/widget");
   const std::string widget = places["widgets"].begin().key();

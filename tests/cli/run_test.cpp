@@ -181,6 +181,57 @@ TEST_CASE("flags go over --options, which goes over the file") {
   CHECK(scaled({"--options", "@" + (folder / "options.json")}) == std::pair(20.0, 0.0));
 }
 
+TEST_CASE("--bias adds the array of a file, goes over --options, and none takes it away") {
+  const TempFolder folder;
+  const std::vector<float> numbers{0, 1, 2, 3, 4, 5, 6, 7, -std::numeric_limits<float>::infinity()};
+  const std::vector<std::uint64_t> shape{3, 3};
+  write_text(folder / "b.npy", std::string(as_text(npy_bytes(shape, numbers))));
+  const std::vector<NamedArray> arrays{{"q", {1}, std::vector<float>{0}}, {"mine", shape, numbers}};
+  const Result<Bytes> npz = npz_bytes(arrays);
+  REQUIRE(npz.ok());
+  write_text(folder / "b.npz", std::string(as_text(npz.value())));
+  write_text(folder / "odd:name.npy", read_text(folder / "b.npy"));
+  const auto written = [&](std::vector<std::string> words) {
+    std::vector<std::string> all{"run", "worked_example", "--scale", "1", "-o", folder / "out.npz"};
+    all.insert(all.end(), words.begin(), words.end());
+    check_silent(qkvlab(all));
+    return opened(folder / "out.npz");
+  };
+  const std::vector<double> scores{1, 3, 3, 5, 3, 3, 3, 3, 3};
+  for (const std::string bias : {"b.npy", "b.npz:mine", "odd:name.npy"}) {
+    CAPTURE(bias);
+    const NpzFile out = written({"--bias", folder / bias});
+    std::vector<double> want = scores;
+    for (std::size_t i = 0; i < 9; ++i) want[i] += static_cast<double>(numbers[i]);
+    CHECK(values(out, "scaled") == want);
+    CHECK(values(out, "bias") == std::vector<double>(numbers.begin(), numbers.end()));
+    CHECK(out.find("bias")->header.shape == shape);
+    CHECK(values(out, "attn")[8] == 0);  // −Inf hides a key
+  }
+  const std::string ones = R"({"bias": [[1, 1, 1], [1, 1, 1], [1, 1, 1]]})";
+  CHECK(values(written({"--options", ones, "--bias", folder / "b.npy"}), "scaled")[1] == 4);
+  const NpzFile none = written({"--options", ones, "--bias", "none"});
+  CHECK(values(none, "scaled") == scores);
+  CHECK(none.find("bias") == nullptr);
+  const Finished told = qkvlab({"inspect", "worked_example"});
+  CHECK(told.out.find("bias") == std::string::npos);
+}
+
+TEST_CASE("run writes what ALiBi adds, head by head") {
+  const TempFolder folder;
+  check_silent(qkvlab({"run", kData + "sdpa/plain.npz", "--alibi", "-o", folder / "out.npz"}));
+  const NpzFile out = opened(folder / "out.npz");
+  const std::vector<std::uint64_t> shape = out.find("alibi")->header.shape;
+  CHECK(shape == out.find("scores")->header.shape);
+  const std::vector<double> alibi = values(out, "alibi");
+  const std::uint64_t nk = shape[2];
+  CHECK(alibi[0] == 0);
+  // Two heads: slopes 2^-4 and 2^-8.
+  REQUIRE(shape[0] == 2);
+  CHECK(alibi[2] == -2 * 0x1p-4);
+  CHECK(alibi[shape[1] * nk + 2] == -2 * 0x1p-8);
+}
+
 TEST_CASE("names of files may be of any language, and the same input gives the same bytes") {
   const TempFolder folder;
   const std::string in = folder / "注意力 é.npz", out = folder / "輸出 ü.npz", again = folder / "again.npz";

@@ -18,7 +18,7 @@ class RandomActions {
 
   // Mostly possible for `session`; some are not, on purpose.
   Action next(const Session& session) {
-    switch (below(23)) {
+    switch (below(24)) {
       case 0:
         return SetTokens{side(session), tokens()};
       case 1:
@@ -63,6 +63,8 @@ class RandomActions {
         return SetTitle{word()};
       case 21:
         return SetView{view()};
+      case 22:
+        return SetScoreBias{below(3) > 0};
       default:
         return SetSplit{static_cast<TokenSplit>(below(3))};
     }

@@ -161,6 +161,43 @@ TEST_CASE("the bias follows its tokens, rows with queries and columns with keys"
   CHECK(contains(refusal(session, SetTokens{Side::kQueries, Tokens(kMaxTokens, "a")}), "1 GiB"));
 }
 
+TEST_CASE("a score bias is turned on as zeros and edited like any other matrix") {
+  const MatrixId b = {MatrixKind::kBias, 0};
+  for (const Session& start : {worked_example(), projected_example()}) {
+    CHECK(find_input(start, b) == nullptr);
+    CHECK(contains(refusal(start, SetCell{b, 0, 0, 1}), "there is no B: turn the score bias on first"));
+    CHECK(contains(refusal(start, SetBlock{b, 0, 0, Matrix::Ones(1, 1)}), "turn the score bias on first"));
+    const Session on = after(start, SetScoreBias{true});
+    CHECK(numbers(on, MatrixKind::kBias) == Matrix::Zero(3, 3));
+    // Zeros change no number.
+    CHECK(forward(on.problem).value().concat == forward(start.problem).value().concat);
+
+    Session edited = after(on, SetCell{b, 1, 2, -0.5f});
+    CHECK(numbers(edited, MatrixKind::kBias)(1, 2) == -0.5f);
+    edited = after(edited, SetBlock{b, 0, 0, Matrix(Matrix::Constant(2, 1, 4))});
+    edited = after(edited, FillBlock{b, {2, 0, 1, 3}, Fill::kValue, -7});
+    CHECK(numbers(edited, MatrixKind::kBias) == Matrix{{4, 0, 0}, {4, 0, -0.5f}, {-7, -7, -7}});
+    CHECK(numbers(on, MatrixKind::kBias).isZero(0));
+    CHECK(same_session(after(edited, SetScoreBias{true}), edited));
+    CHECK(same_session(after(edited, SetScoreBias{false}), start));
+    CHECK(contains(refusal(edited, SetCell{b, 3, 0, 1}), "row 4, column 1 in B (3 × 3)"));
+    CHECK(contains(refusal(edited, SetBlock{b, 2, 2, Matrix::Ones(2, 1)}), "do not fit at row 3, column 3 of B"));
+  }
+  const Session cross = after(after(cross_example(), RemoveToken{Side::kQueries, 0}), SetScoreBias{true});
+  CHECK(numbers(cross, MatrixKind::kBias).rows() == 2);
+  CHECK(numbers(cross, MatrixKind::kBias).cols() == 4);
+  CHECK(describe(SetScoreBias{true}) == "score bias on");
+  CHECK(describe(SetCell{b, 1, 0, 5}) == "edit B[2, 1]");
+  CHECK(contains(refusal(worked_example(), SetCell{{MatrixKind::kAlibi, 0}, 0, 0, 1}), "add a score bias"));
+}
+
+TEST_CASE("a score bias that would not fit in memory is refused") {
+  Session session = after(worked_example(), SetDk{1});
+  session = after(session, SetDv{1});
+  session = after(session, SetTokens{Side::kQueries, Tokens(20000, "a")});
+  CHECK(contains(refusal(session, SetScoreBias{true}), "that would make 400060000 numbers to edit: at most 268435456"));
+}
+
 TEST_CASE("cross-attention: each side has its tokens") {
   const Session session = cross_example();
   CHECK(session.tokens.size() == 3);
@@ -249,6 +286,8 @@ TEST_CASE("options, title, splitting") {
   CHECK(contains(refusal(worked_example(), SetAttention{{.rope = Rope{}}}), "d_k is 3: it needs an even d_k"));
   CHECK(contains(refusal(worked_example(), SetAttention{{.window = 0}}), "window is 0"));
   CHECK(contains(refusal(worked_example(), SetAttention{{.sink = {1, 2}}}), "1 head"));
+  CHECK(contains(refusal(worked_example(), SetAttention{{.bias = SharedMatrix(Matrix::Ones(2, 3))}}),
+                 "bias is 2×3 but there are 3 queries and 3 keys: it needs to be 3×3"));
   CHECK(after(worked_example(), SetTitle{"hello"}).title == "hello");
   CHECK(after(worked_example(), SetSplit{TokenSplit::kCjk}).split == TokenSplit::kCjk);
   Session broken = worked_example();

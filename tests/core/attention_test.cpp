@@ -19,7 +19,7 @@ TEST_SUITE("forward") {
     const Trace trace = run(direct(matrix({{1, 0, 1}, {1, 2, 1}, {1, 1, 1}}), matrix({{0, 2, 1}, {1, 0, 2}, {2, 0, 1}}),
                                    matrix({{1, 0, 1}, {2, 1, 0}, {0, 2, 1}})));
     const HeadTrace& head = trace.heads[0];
-    CHECK(head.scores == matrix({{1, 3, 3}, {5, 3, 3}, {3, 3, 3}}));
+    CHECK(head.scores.get() == matrix({{1, 3, 3}, {5, 3, 3}, {3, 3, 3}}));
     // Half of the last digit that the lesson states.
     check_near(head.scaled, matrix({{.577f, 1.732f, 1.732f}, {2.887f, 1.732f, 1.732f}, {1.732f, 1.732f, 1.732f}}),
                .0005f);
@@ -42,7 +42,7 @@ TEST_SUITE("forward") {
     for (const HeadTrace& head : trace.heads) {
       for (Index i = 0; i < 70; ++i) {
         // Each of at most 130 weights below 1 is rounded by no more than half of 2^-24.
-        CHECK(std::abs(head.attn.row(i).cast<double>().sum() - 1) <= 130 * 0x1p-25);
+        CHECK(std::abs(head.attn->row(i).cast<double>().sum() - 1) <= 130 * 0x1p-25);
         for (Index j = 0; j < 130; ++j) {
           const bool visible = j <= i + 60 && j != 3 && j != 99;
           CHECK(trace.keep(i, j) == (visible ? 1.0f : 0.0f));
@@ -62,30 +62,30 @@ TEST_SUITE("forward") {
     for (std::size_t h = 0; h < 2; ++h) {
       // Only the order of the float64 sums differs, which shows in the last float32 bit at most.
       check_near(b.heads[h].out, a.heads[h].out, 0x1p-23f);
-      check_near(b.heads[h].attn.rowwise().reverse(), a.heads[h].attn, 0x1p-24f);
+      check_near(b.heads[h].attn->rowwise().reverse(), a.heads[h].attn, 0x1p-24f);
     }
   }
 
   TEST_CASE("the scale is the inverse of a temperature") {
     Problem problem = random_problem(1, 1, 6, 8, 4, 3);
     problem.options.scale = 0.0f;
-    CHECK((run(problem).heads[0].attn.array() == 0.125f).all());
+    CHECK((run(problem).heads[0].attn->array() == 0.125f).all());
     problem.options.scale = 1e-12f;
     check_near(run(problem).heads[0].attn, Matrix::Constant(6, 8, 0.125f), 1e-7f);
     problem.options.scale = 1e30f;
     const Trace cold = run(problem);
     for (Index i = 0; i < 6; ++i) {
       Index best = 0;
-      cold.heads[0].scores.row(i).maxCoeff(&best);
+      cold.heads[0].scores->row(i).maxCoeff(&best);
       CHECK(cold.heads[0].attn(i, best) == 1.0f);
-      CHECK(cold.heads[0].attn.row(i).sum() == 1.0f);
+      CHECK(cold.heads[0].attn->row(i).sum() == 1.0f);
     }
     // A negative scale prefers what is unlike.
     problem.options.scale = -0.5f;
     Problem negated = problem;
     negated.options.scale = 0.5f;
     source_of(negated).q[0].edit() *= -1;
-    CHECK(run(problem).heads[0].attn == run(negated).heads[0].attn);
+    CHECK(run(problem).heads[0].attn.get() == run(negated).heads[0].attn.get());
     CHECK(effective_scale({}, 64) == 0.125);
     CHECK(effective_scale({.scale = 3.0f}, 64) == 3.0);
   }
@@ -93,7 +93,7 @@ TEST_SUITE("forward") {
   TEST_CASE("equal scores give equal weights, at any magnitude") {
     for (const float level : {0.0f, 1.0f, -1e20f, 3e38f}) {
       const Trace trace = run(direct(Matrix::Ones(2, 1), Matrix::Constant(4, 1, level), Matrix::Ones(4, 2)));
-      CHECK((trace.heads[0].attn.array() == 0.25f).all());
+      CHECK((trace.heads[0].attn->array() == 0.25f).all());
       CHECK((trace.heads[0].out.array() == 1.0f).all());
     }
   }
@@ -102,7 +102,7 @@ TEST_SUITE("forward") {
     const Trace trace = run(direct(matrix({{-1}}), matrix({{1e5f}, {2e5f}}), matrix({{1}, {2}}), {.scale = 1.0f}));
     CHECK(trace.heads[0].rows[0].max == -1e5);
     CHECK(trace.heads[0].rows[0].denominator == 1);
-    CHECK(trace.heads[0].attn == matrix({{1, 0}}));
+    CHECK(trace.heads[0].attn.get() == matrix({{1, 0}}));
   }
 
   TEST_CASE("a hidden score, however large, has no influence") {
@@ -111,7 +111,7 @@ TEST_SUITE("forward") {
     const Matrix q = matrix({{1}}), v = matrix({{1}, {2}, {3}});
     const Trace trace = run(direct(q, matrix({{1}, {2}, {3e38f}}), v, hide_last));
     const Trace small = run(direct(q, matrix({{1}, {2}, {0}}), v, hide_last));
-    CHECK(trace.heads[0].attn == small.heads[0].attn);
+    CHECK(trace.heads[0].attn.get() == small.heads[0].attn.get());
     CHECK(trace.heads[0].out == small.heads[0].out);
     for (const float value : {kNan, kInf, -kInf}) {
       CHECK(run(direct(q, matrix({{1}, {2}, {value}}), v, hide_last)).heads[0].out == small.heads[0].out);
@@ -125,7 +125,7 @@ TEST_SUITE("forward") {
     problem.bo = matrix({{1, 2, 3}});
     const Trace trace = run(problem);  // queries 0 and 1 stand before the first key
     for (const HeadTrace& head : trace.heads) {
-      CHECK((head.attn.topRows(2).array() == 0.0f).all());
+      CHECK((head.attn->topRows(2).array() == 0.0f).all());
       CHECK((head.out.topRows(2).array() == 0.0f).all());
       CHECK(head.rows[0].visible == 0);
       CHECK(head.rows[0].denominator == 0);
@@ -152,7 +152,7 @@ TEST_SUITE("forward") {
       for (Index i = 70; i < 130; ++i) {
         CHECK((std::isnan(value) ? std::isnan(out(i, 1)) : out(i, 1) == value));
       }
-      CHECK(trace.heads[0].attn == clean.heads[0].attn);
+      CHECK(trace.heads[0].attn.get() == clean.heads[0].attn.get());
       CHECK(find_warnings(trace).nan_inputs == 1);
       CHECK(find_warnings(trace).nan_outputs == (std::isnan(value) ? 60 : 0));
     }
@@ -172,14 +172,14 @@ TEST_SUITE("forward") {
       CHECK(q.heads[0].out.row(i).array().isNaN().any() == (i == 50));
       if (i != 50) CHECK(q.heads[0].out.row(i) == clean.heads[0].out.row(i));
     }
-    CHECK(q.heads[0].attn.row(50).leftCols(51).array().isNaN().all());
-    CHECK((q.heads[0].attn.row(50).rightCols(49).array() == 0.0f).all());
+    CHECK(q.heads[0].attn->row(50).leftCols(51).array().isNaN().all());
+    CHECK((q.heads[0].attn->row(50).rightCols(49).array() == 0.0f).all());
 
     source_of(problem).k[0].edit()(80, 0) = kInf;
     const Trace k = run(problem);
     CHECK(k.heads[0].out.topRows(80) == clean.heads[0].out.topRows(80));
-    CHECK(k.heads[0].attn.topRows(80) == clean.heads[0].attn.topRows(80));
-    CHECK((k.heads[0].scores.col(80).array().abs() == kInf).all());
+    CHECK(k.heads[0].attn->topRows(80) == clean.heads[0].attn->topRows(80));
+    CHECK((k.heads[0].scores->col(80).array().abs() == kInf).all());
   }
 
   TEST_CASE("query heads share the key/value heads in groups") {
@@ -220,16 +220,16 @@ TEST_SUITE("forward") {
   TEST_CASE("a raised stop flag ends the pass") {
     StopFlag stop = true;
     for (const Problem& problem : {projected_problem(), random_problem(1, 1, 3, 3, 2, 2)}) {
-      const Result<Trace> trace = forward(problem, &stop);
+      const Result<Trace> trace = forward(problem, {.stop = &stop});
       REQUIRE(!trace.ok());
       CHECK(trace.error().code == ErrorCode::kCancelled);
     }
     stop = false;
-    CHECK(forward(projected_problem(), &stop).ok());
+    CHECK(forward(projected_problem(), {.stop = &stop}).ok());
 
     const Problem large = random_problem(64, 64, 768, 768, 64, 64);
     Result<Trace> trace = bad_input("");
-    std::thread pass([&] { trace = forward(large, &stop); });
+    std::thread pass([&] { trace = forward(large, {.stop = &stop}); });
     stop = true;
     pass.join();
     REQUIRE(!trace.ok());
@@ -237,10 +237,14 @@ TEST_SUITE("forward") {
   }
 
   TEST_CASE("find gives what there is") {
-    const Trace projected = run(projected_problem()), given = run(random_problem(4, 2, 3, 3, 2, 2));
+    Problem everything = projected_problem();
+    everything.options.alibi = true;
+    const Index tokens = run(everything).shapes.nq;
+    everything.options.bias = random_matrix(tokens, tokens, 5);
+    const Trace projected = run(everything), given = run(random_problem(4, 2, 3, 3, 2, 2));
     for (const MatrixKind kind : kAllMatrixKinds) CHECK(projected.find({kind, 0}) != nullptr);
-    for (const MatrixKind kind :
-         {MatrixKind::kX, MatrixKind::kWq, MatrixKind::kBv, MatrixKind::kWo, MatrixKind::kOut}) {
+    for (const MatrixKind kind : {MatrixKind::kX, MatrixKind::kWq, MatrixKind::kBv, MatrixKind::kWo, MatrixKind::kOut,
+                                  MatrixKind::kAlibi, MatrixKind::kBias}) {
       CHECK(given.find({kind}) == nullptr);
     }
     CHECK(given.find({MatrixKind::kQ, 3}) == &given.q[3].get());
@@ -248,8 +252,12 @@ TEST_SUITE("forward") {
     CHECK(given.find({MatrixKind::kK, 2}) == nullptr);
     CHECK(given.find({MatrixKind::kAttn, 4}) == nullptr);
     CHECK(given.find({MatrixKind::kAttn, -1}) == nullptr);
-    CHECK(given.find({MatrixKind::kScaled, 2}) == &given.heads[2].scaled);
-    CHECK(given.find({MatrixKind::kKeep, 0}) == &given.keep);
+    CHECK(given.find({MatrixKind::kScaled, 2}) == &given.heads[2].scaled.get());
+    CHECK(given.find({MatrixKind::kKeep, 0}) == &given.keep.get());
+    CHECK(projected.find({MatrixKind::kBias, 0}) == &projected.problem.options.bias->get());
+    CHECK(projected.find({MatrixKind::kAlibi, 1}) == &projected.alibi[1].get());
+    CHECK(projected.find({MatrixKind::kAlibi, projected.shapes.heads}) == nullptr);
+    CHECK(projected.find({MatrixKind::kAlibi, -1}) == nullptr);
   }
 
   TEST_CASE("work grows with every dimension") {

@@ -131,7 +131,7 @@ TEST_CASE("an extent counts what is no number and leaves hidden cells out") {
   CHECK(all.nan == 1);
   CHECK(all.infinite == 2);
   const Matrix keep = matrix_of({0, 1, 0, 1, 1, 0});
-  const FiniteExtent visible = finite_extent(values, &keep);
+  const FiniteExtent visible = finite_extent(values, keep);
   CHECK(visible.low == -5);
   CHECK(visible.high == 2);
   CHECK(visible.nan == 0);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/attention/gradient.h"
 #include "core/attention/head_stats.h"
 #include "core/session/session_file.h"
 #include "session_equal.h"
@@ -76,15 +77,14 @@ TEST_CASE("the heads of Thinking Machines have the habits that the note gives th
   CHECK(check_session(session).value() == Shapes{6, 6, 8, 8, 8, 8, 64, 64});
   CHECK(session.view.tab == Tab::kHeads);
   const Trace trace = trace_of(session);
-  const Matrix keep = Matrix::Ones(6, 6);
   std::vector<HeadStats> stats;
-  for (const HeadTrace& head : trace.heads) stats.push_back(head_stats(head.attn, keep, 0));
+  for (int head = 0; head < 8; ++head) stats.push_back(head_stats(trace, head));
 
   CHECK(stats[0].previous_token > 0.8);
   CHECK(stats[1].first_token > 0.65);
   CHECK(stats[2].diagonal > 0.8);
   CHECK(stats[3].entropy > 0.99 * stats[3].max_entropy);
-  CHECK(trace.heads[4].attn.diagonal(1).minCoeff() > 0.8f);  // the word after
+  CHECK(trace.heads[4].attn->diagonal(1).minCoeff() > 0.8f);  // the word after
   for (std::size_t h = 0; h < stats.size(); ++h) {
     if (h != 0) CHECK(stats[h].previous_token < 0.4);
     if (h != 1) CHECK(stats[h].first_token < 0.4);
@@ -134,4 +134,27 @@ TEST_CASE("without the scale rows saturate") {
     CHECK(soft_attn.row(i).maxCoeff(&soft_best) < 0.65f);
     CHECK(hard_best == soft_best);
   }
+}
+
+TEST_CASE("without the scale the softmax lets no gradient through to the queries") {
+  const Session hard = open_example("saturation_unscaled"), soft = open_example("saturation_scaled");
+  const Result<Gradient> stuck = gradient(hard.problem), moving = gradient(soft.problem);
+  REQUIRE(stuck.ok());
+  REQUIRE(moving.ok());
+  const MatrixD& stuck_scaled = stuck.value().by.at({MatrixKind::kScaled});
+  const MatrixD& moving_scaled = moving.value().by.at({MatrixKind::kScaled});
+  const Matrix attn = trace_of(hard).heads[0].attn;
+  for (Index i = 0; i < attn.rows(); ++i) {
+    // A·(∂A − Σ A·∂A): with p on one key its magnitudes add up to at most 2·p·(1 − p) times the spread of ∂A, 2 % of it
+    // from p = 0.99 on.
+    const auto p = static_cast<double>(attn.row(i).maxCoeff());
+    const auto d_attn = stuck.value().by.at({MatrixKind::kAttn}).row(i);
+    const double spread = d_attn.maxCoeff() - d_attn.minCoeff();
+    CHECK(stuck_scaled.row(i).cwiseAbs().sum() <= 1.001 * 2 * p * (1 - p) * spread);
+    CHECK(stuck_scaled.row(i).norm() < moving_scaled.row(i).norm() / 20);
+  }
+  // The scale of 1 multiplies what arrives by 1, that of 1/√64 by an eighth, and the former still leaves less for Q:
+  // 280 times less comes through the softmax (0.0036), 8 times more of that is passed on (0.029).
+  CHECK(stuck_scaled.norm() < moving_scaled.norm() / 200);
+  CHECK(stuck.value().by.at({MatrixKind::kQ}).norm() < moving.value().by.at({MatrixKind::kQ}).norm() / 25);
 }

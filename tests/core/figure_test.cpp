@@ -185,6 +185,7 @@ TEST_CASE("figures of every view, session and cell size are sound") {
 TEST_CASE("every matrix of a session has its own figure") {
   Session session = projected(2);
   session.problem.bo = random_matrix(6, 1, 8);
+  session.problem.options.bias = random_matrix(9, 6, 6);
   const Trace trace = run(session);
   const TextShaper shaper;
   for (const MatrixKind kind : kAllMatrixKinds) {
@@ -225,7 +226,7 @@ TEST_CASE("one head is drawn as products are drawn by hand") {
     CHECK(q.range == k.range);
     CHECK(v.range == o.range);
 
-    const bool masked = (trace.keep.array() == 0).any();
+    const bool masked = (trace.keep->array() == 0).any();
     CHECK(figure.matrices.size() == (masked ? 8 : 7));
     if (masked) {
       CHECK(find(figure, kKeep).y == q.y);
@@ -252,6 +253,48 @@ TEST_CASE("the scale is named as it is") {
   CHECK_FALSE(has_text(figure, "√3"));
 }
 
+TEST_CASE("what ALiBi and a bias add stands before the scaled scores, and the titles name it") {
+  const auto texts = [](const Figure& figure) {
+    std::vector<std::string> all;
+    for (const FigureText& t : figure.texts) all.push_back(t.text);
+    return all;
+  };
+  const auto has_text = [&](const Figure& figure, std::string_view text) {
+    return std::ranges::count(texts(figure), text) > 0;
+  };
+  using enum MatrixKind;
+  Session session = projected(2);
+  session.problem.options.bias = random_matrix(9, 6, 6);
+  Trace trace = run(session);
+  Figure figure = layout(session, trace, spec_of(FigureView::kHead));
+  check_sound(figure);
+  const FigureMatrix &s = find(figure, kScores), &b = find(figure, kBias), &scaled = find(figure, kScaled);
+  CHECK(b.y == s.y);
+  CHECK(right(s) < b.x);
+  CHECK(right(b) < scaled.x);
+  CHECK(b.range == s.range);
+  CHECK(has_text(figure, "B"));
+  CHECK(has_text(figure, "÷ +"));
+  CHECK(has_text(figure, "="));
+  CHECK(has_text(figure, "S/√dₖ + B"));
+
+  session.problem.options.alibi = true;
+  session.problem.options.softcap = 5.0F;
+  session.problem.options.rope = Rope{};
+  trace = run(session);
+  FigureSpec spec = spec_of(FigureView::kHead);
+  spec.matrix.head = 1;
+  figure = layout(session, trace, spec);
+  check_sound(figure);
+  CHECK(find(figure, kAlibi).id.head == 1);
+  CHECK(right(find(figure, kAlibi)) < find(figure, kBias).x);
+  CHECK(has_text(figure, "S = R(Q)·R(K)ᵀ"));
+  CHECK(has_text(figure, "√4, cap 5"));
+  CHECK(has_text(figure, "cap(S/√dₖ) + ALiBi + B"));
+  CHECK(std::ranges::any_of(
+      texts(figure), [](const std::string& t) { return t.ends_with("softmax(cap(R(Q)·R(K)ᵀ/√dₖ) + ALiBi + B)·V"); }));
+}
+
 TEST_CASE("the mask is said to be what it is") {
   Session session = worked_example();
   session.problem.options = {.causal = true, .key_valid = {1, 0, 1}, .window = 2};
@@ -269,7 +312,7 @@ TEST_CASE("all heads share one range") {
   const Figure figure = layout(session, trace, spec);
   REQUIRE(figure.matrices.size() == 8);
   float high = 0;
-  for (const HeadTrace& head : trace.heads) high = std::max(high, head.attn.maxCoeff());
+  for (const HeadTrace& head : trace.heads) high = std::max(high, head.attn->maxCoeff());
   for (const FigureMatrix& m : figure.matrices) {
     CHECK(m.range == figure.matrices.front().range);
     CHECK(m.range.high == high);

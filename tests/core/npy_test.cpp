@@ -73,6 +73,16 @@ TEST_CASE("npy: float32 is copied bit for bit") {
   CHECK(wide.value().values[0] == double{0.1f});
 }
 
+TEST_CASE("npy: float64 is written bit for bit") {
+  const std::vector<double> values = {0.1, -0.0, std::numeric_limits<double>::denorm_min(), INFINITY, -1e300};
+  const Bytes bytes = npy_bytes(std::vector<std::uint64_t>{5}, values);
+  const Result<Tensor64> tensor = parse_npy_float64(bytes);
+  REQUIRE(tensor.ok());
+  REQUIRE(tensor.value().values.size() == values.size());
+  CHECK(std::memcmp(tensor.value().values.data(), values.data(), values.size() * sizeof(double)) == 0);
+  CHECK(parse_npy_header(bytes, bytes.size()).value().descr == "<f8");
+}
+
 TEST_CASE("npy: float64 keeps its precision, or is rounded to float32") {
   const Bytes bytes = array_of<double>("'<f8'", {0.1, -2.5, std::nan(""), -INFINITY});
   const Result<Tensor64> wide = parse_npy_float64(bytes);

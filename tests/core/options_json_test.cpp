@@ -151,6 +151,19 @@ TEST_CASE("options: what is refused") {
   };
   check_bad(with("\"sink\": [1, 2]"), "sink has 2 numbers but there is 1 head");
   check_bad(with("\"bias\": [[1, 2]]"), "bias is 1×2 but there are 2 queries and 2 keys: it needs to be 2×2");
+  check_bad(with("\"bias\": [[1, 2], [3, 4], [5, 6]]"),
+            "bias is 3×2 but there are 2 queries and 2 keys: it needs to be");
+  check_bad(with("\"bias\": [[1, 2], [3]]"), "bias[1] has 1 numbers but bias[0] has 2");
+  check_bad(with("\"sink\": [\"inf\"]"), "option \"sink\" must be an array of numbers, one for each head");
+  check_bad(with("\"softcap\": 0"), "option \"softcap\" must be a finite number above 0, or null for no cap");
+  check_bad(with("\"scale\": \"nan\""), "option \"scale\" must be a finite number, or null for 1/√d_k");
+  check_bad(with("\"scale\": \"-inf\""), "option \"scale\" must be a finite number, or null for 1/√d_k");
+  check_bad(with("\"rope\": {\"style\": \"half\", \"base\": 1}"), "rope.base must be a finite number above 1");
+  check_bad(Parts{.extra = "\"attention\": {\"rope\": {\"style\": \"half\"}}, ",
+                  .q = "[[[1, 2, 3], [4, 5, 6]]]",
+                  .k = "[[[1, 2, 3], [4, 5, 6]]]"}
+                .json(),
+            "rope turns pairs of columns but d_k is 3: it needs an even d_k");
   check_bad(with("\"window\": 0"), "attention: option \"window\" must be a whole number from 1");
   check_bad(Parts{.extra = "\"attention\": {\"key_valid\": [1]}, "}.json(),
             "key_valid has 1 entry but there are 2 keys");

@@ -257,6 +257,15 @@ TEST_CASE("session file: view settings") {
   const auto with = [](const std::string& member) { return Parts{.extra = "\"view\": {" + member + "}, "}.json(); };
   check_bad(with("\"tab\": \"all\""),
             "view.tab must be \"head\", \"heads\", \"concat\" or \"projection\", but it is \"all\"");
+  for (const Lens lens : kAllLenses) {
+    Session session = worked_example();
+    session.view.lens = lens;
+    const Result<Session> again = parse_session(session_to_json(session), {});
+    REQUIRE(again.ok());
+    CHECK(again.value().view == session.view);
+  }
+  check_bad(with("\"lens\": \"half\""),
+            "view.lens must be \"values\", \"gradient\", \"float32\", \"bfloat16\" or \"float16\", but it is \"half\"");
   check_bad(with("\"head\": -1"), "view.head must be a whole number from 0 to 255");
   check_bad(with("\"decimals\": 7"), "view.decimals must be a whole number from 0 to 6");
   check_bad(with("\"weights_map\": \"\""), "view.weights_map is empty");

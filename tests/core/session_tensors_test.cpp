@@ -180,6 +180,22 @@ TEST_CASE("arrays_of: every tensor, by name and shape, and the file opens again"
   check_same(compared, again.value());
 }
 
+TEST_CASE("arrays_of: what ALiBi and a bias add, where they are on") {
+  Session session = projected_session();
+  session.problem.options.alibi = true;
+  session.problem.options.bias = matrix_of(3, 3, -2);
+  const Result<Trace> trace = forward(session.problem);
+  REQUIRE(trace.ok());
+  const NpzFile file = npz_of(arrays_of(trace.value()));
+  const Result<Tensor> alibi = file.read("alibi"), bias = file.read("bias");
+  REQUIRE(alibi.ok());
+  REQUIRE(bias.ok());
+  CHECK(alibi.value().shape == std::vector<std::uint64_t>{2, 3, 3});
+  CHECK(alibi.value().values[9 + 2] == -2 * 0x1p-8f);
+  CHECK(bias.value().shape == std::vector<std::uint64_t>{3, 3});
+  CHECK(bias.value().values[4] == (*session.problem.options.bias)->operator()(1, 1));
+}
+
 TEST_CASE("arrays_of: no out without an output projection") {
   const Result<Trace> trace = forward(worked_example().problem);
   REQUIRE(trace.ok());

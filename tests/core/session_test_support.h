@@ -93,9 +93,10 @@ struct Parts {
   std::string extra = {};  // members, each with a comma after it
   std::string q = "[[[1, 2], [3, 4]]]";
   std::string source_extra = {};
+  std::string k = "[[[1, 2], [3, 4]]]";
   std::string json() const {
     return "{\"qkvlab\": " + version + ", " + extra + "\"source\": {\"kind\": \"qkv\", " + source_extra +
-           "\"q\": " + q + ", \"k\": [[[1, 2], [3, 4]]], \"v\": [[[1, 2], [3, 4]]]}}";
+           "\"q\": " + q + ", \"k\": " + k + ", \"v\": [[[1, 2], [3, 4]]]}}";
   }
 };
 

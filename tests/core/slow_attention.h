@@ -1,6 +1,7 @@
 // Attention cell by cell from the definitions of its options, and random problems to hold the core to it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <initializer_list>
@@ -16,8 +17,8 @@ struct Slow {
   MatrixD scores, scaled, keep, attn, out;
 };
 
-inline MatrixD slow_rope(const Matrix& rows, const std::optional<Rope>& rope) {
-  MatrixD result = rows.cast<double>();
+inline MatrixD slow_rope(const MatrixD& rows, const std::optional<Rope>& rope) {
+  MatrixD result = rows;
   if (!rope) return result;
   const Index d = rows.cols();
   for (Index position = 0; position < rows.rows(); ++position) {
@@ -42,12 +43,12 @@ inline double slow_slope(int head, int heads) {
   return std::pow(2.0, -8.0 * (2 * (head - power) + 1) / (2 * power));
 }
 
+// All but the bias.
 inline double slow_scaled(const AttentionOptions& o, double score, int head, const Shapes& s, Index i, Index j) {
   double value = score * (o.scale ? static_cast<double>(*o.scale) : 1 / std::sqrt(static_cast<double>(s.d_k)));
   if (o.softcap) value = std::tanh(value / static_cast<double>(*o.softcap)) * static_cast<double>(*o.softcap);
   const Index shifted = o.align == CausalAlign::kTopLeft ? i : i + s.nk - s.nq;
   if (o.alibi) value -= slow_slope(head, s.heads) * std::abs(static_cast<double>(shifted - j));
-  if (o.bias) value += static_cast<double>((**o.bias)(i, j));
   return value;
 }
 
@@ -58,30 +59,48 @@ inline bool slow_keep(const AttentionOptions& o, const Shapes& s, Index i, Index
   return o.key_valid.empty() || o.key_valid[static_cast<std::size_t>(j)] != 0;
 }
 
+// What a head reads, in float64: it can be changed by less than float32 shows.
+struct SlowInputs {
+  MatrixD q, k, v;
+  MatrixD bias;  // empty where there is none
+  std::optional<double> sink = {};
+};
+
+inline Slow slow_head(const SlowInputs& in, const AttentionOptions& o, const Shapes& s, int head) {
+  const MatrixD q = slow_rope(in.q, o.rope), k = slow_rope(in.k, o.rope);
+  const MatrixD zero = MatrixD::Zero(s.nq, s.nk);
+  Slow slow = {zero, zero, zero, zero, MatrixD::Zero(s.nq, s.d_v)};
+  for (Index i = 0; i < s.nq; ++i) {
+    double max = in.sink.value_or(-HUGE_VAL);
+    for (Index j = 0; j < s.nk; ++j) {
+      for (Index c = 0; c < s.d_k; ++c) slow.scores(i, j) += q(i, c) * k(j, c);
+      slow.scaled(i, j) = slow_scaled(o, slow.scores(i, j), head, s, i, j);
+      if (in.bias.size() > 0) slow.scaled(i, j) += in.bias(i, j);
+      slow.keep(i, j) = slow_keep(o, s, i, j);
+      if (slow.keep(i, j) != 0) max = std::max(max, slow.scaled(i, j));
+    }
+    double sum = in.sink ? std::exp(*in.sink - max) : 0;
+    for (Index j = 0; j < s.nk; ++j) {
+      if (slow.keep(i, j) != 0) sum += std::exp(slow.scaled(i, j) - max);
+    }
+    for (Index j = 0; j < s.nk; ++j) {
+      if (slow.keep(i, j) == 0) continue;
+      slow.attn(i, j) = std::exp(slow.scaled(i, j) - max) / sum;
+      for (Index c = 0; c < s.d_v; ++c) slow.out(i, c) += slow.attn(i, j) * in.v(j, c);
+    }
+  }
+  return slow;
+}
+
+// A head of a direct source.
 inline Slow slow_head(const Problem& problem, const Shapes& s, int head) {
   const auto& source = std::get<DirectSource>(problem.source);
   const AttentionOptions& o = problem.options;
   const auto kv = static_cast<std::size_t>(head / (s.heads / s.kv_heads));
-  const MatrixD q = slow_rope(*source.q[static_cast<std::size_t>(head)], o.rope), k = slow_rope(*source.k[kv], o.rope);
-  const MatrixD zero = MatrixD::Zero(s.nq, s.nk);
-  Slow slow = {zero, zero, zero, zero, MatrixD::Zero(s.nq, s.d_v)};
-  for (Index i = 0; i < s.nq; ++i) {
-    double sum = o.sink.empty() ? 0 : std::exp(static_cast<double>(o.sink[static_cast<std::size_t>(head)]));
-    for (Index j = 0; j < s.nk; ++j) {
-      for (Index c = 0; c < s.d_k; ++c) slow.scores(i, j) += q(i, c) * k(j, c);
-      slow.scaled(i, j) = slow_scaled(o, slow.scores(i, j), head, s, i, j);
-      slow.keep(i, j) = slow_keep(o, s, i, j);
-      if (slow.keep(i, j) != 0) sum += std::exp(slow.scaled(i, j));  // small enough here without a maximum
-    }
-    for (Index j = 0; j < s.nk; ++j) {
-      if (slow.keep(i, j) == 0) continue;
-      slow.attn(i, j) = std::exp(slow.scaled(i, j)) / sum;
-      for (Index c = 0; c < s.d_v; ++c) {
-        slow.out(i, c) += slow.attn(i, j) * static_cast<double>((*source.v[kv])(j, c));
-      }
-    }
-  }
-  return slow;
+  SlowInputs in = {source.q[static_cast<std::size_t>(head)]->cast<double>(), source.k[kv]->cast<double>(),
+                   source.v[kv]->cast<double>(), o.bias ? MatrixD((*o.bias)->cast<double>()) : MatrixD()};
+  if (!o.sink.empty()) in.sink = static_cast<double>(o.sink[static_cast<std::size_t>(head)]);
+  return slow_head(in, o, s, head);
 }
 
 // Problems of up to `most` tokens, every option on or off at random.

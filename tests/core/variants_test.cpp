@@ -51,7 +51,7 @@ void check_against_slow(const Problem& problem) {
     CHECK(agree(head.scaled, slow.scaled, kFloor));
     CHECK(agree(head.attn, slow.attn, 0));
     CHECK(agree(head.out, slow.out, kFloor));
-    CHECK(trace.keep == slow.keep.cast<float>());
+    CHECK(trace.keep.get() == slow.keep.cast<float>());
     for (Index i = 0; i < trace.shapes.nq; ++i) {
       CHECK(expected_row_sum(trace, h, i) == doctest::Approx(slow.attn.row(i).sum()).epsilon(1e-12));
     }
@@ -77,11 +77,11 @@ TEST_SUITE("variants") {
     const Problem problem = random_problem(2, 1, 9, 14, 6, 3);
     for (const bool causal : {false, true}) {
       const Trace plain = with(problem, {.causal = causal}), wide = with(problem, {.causal = causal, .window = 14});
-      CHECK(plain.keep == wide.keep);
+      CHECK(plain.keep.get() == wide.keep.get());
       CHECK(plain.concat == wide.concat);
       CHECK(with(problem, {.causal = causal, .window = kMaxWindow}).concat == plain.concat);
       const Trace own = with(problem, {.causal = causal, .window = 1});
-      CHECK(own.keep.sum() == 9);
+      CHECK(own.keep->sum() == 9);
       for (Index i = 0; i < 9; ++i) CHECK(own.heads[1].attn(i, i + 5) == 1);
     }
   }
@@ -105,11 +105,11 @@ TEST_SUITE("variants") {
   TEST_CASE("a very high softcap changes nothing, a very low one makes attention uniform, after the scale") {
     const Problem problem = random_problem(2, 2, 5, 8, 6, 3);
     const Trace plain = with(problem, {}), high = with(problem, {.softcap = 1e30f});
-    for (std::size_t h = 0; h < 2; ++h) CHECK(agree(high.heads[h].attn, plain.heads[h].attn.cast<double>(), 0));
+    for (std::size_t h = 0; h < 2; ++h) CHECK(agree(high.heads[h].attn, plain.heads[h].attn->cast<double>(), 0));
     const Trace low = with(problem, {.softcap = 1e-9f});
-    CHECK((low.heads[0].attn.array() - 0.125f).abs().maxCoeff() <= 1e-8f);
+    CHECK((low.heads[0].attn->array() - 0.125f).abs().maxCoeff() <= 1e-8f);
     const Trace capped = with(problem, {.scale = 3.0f, .softcap = 0.5f});
-    CHECK(capped.heads[0].scaled.array().abs().maxCoeff() <= 0.5f);
+    CHECK(capped.heads[0].scaled->array().abs().maxCoeff() <= 0.5f);
     const auto score = static_cast<double>(capped.heads[0].scores(1, 2));
     CHECK(static_cast<double>(capped.heads[0].scaled(1, 2)) ==
           doctest::Approx(0.5 * std::tanh(3 * score / 0.5)).epsilon(1e-6));
@@ -147,7 +147,7 @@ TEST_SUITE("variants") {
     bias.col(1).setConstant(-kInf);
     const Trace hidden = with(problem, {.bias = SharedMatrix(bias)});
     const Trace padded = with(problem, {.key_valid = {1, 0, 1, 1, 1}});
-    CHECK(hidden.heads[0].attn == padded.heads[0].attn);
+    CHECK(hidden.heads[0].attn.get() == padded.heads[0].attn.get());
     const Trace shifted = with(problem, {.bias = SharedMatrix(Matrix::Constant(3, 5, 2))});
     CHECK((shifted.concat - with(problem, {}).concat).array().abs().maxCoeff() <= 0x1p-23f);
   }
@@ -157,7 +157,7 @@ TEST_SUITE("variants") {
     const Trace plain = with(problem, {});
     CHECK(with(problem, {.sink = {-1e30f, -1e30f}}).concat == plain.concat);
     const Trace all = with(problem, {.sink = {1e30f, -1e30f}});
-    CHECK((all.heads[0].attn.array() == 0).all());
+    CHECK((all.heads[0].attn->array() == 0).all());
     CHECK(all.heads[0].rows[2].sink == 1);
     CHECK(expected_row_sum(all, 0, 2) == 0);
     CHECK(expected_row_sum(all, 1, 2) == 1);
@@ -166,11 +166,11 @@ TEST_SUITE("variants") {
     for (std::size_t h = 0; h < 2; ++h) {
       for (Index i = 0; i < 5; ++i) {
         const RowStats& stats = some.heads[h].rows[static_cast<std::size_t>(i)];
-        const double sum = some.heads[h].attn.row(i).cast<double>().sum();
+        const double sum = some.heads[h].attn->row(i).cast<double>().sum();
         CHECK(sum + stats.sink == doctest::Approx(1).epsilon(1e-6));
         CHECK(expected_row_sum(some, static_cast<int>(h), i) == 1 - stats.sink);
-        const Matrix scaled_back = some.heads[h].attn.row(i) / static_cast<float>(sum);
-        CHECK((scaled_back - plain.heads[h].attn.row(i)).array().abs().maxCoeff() <= 1e-6f);
+        const Matrix scaled_back = some.heads[h].attn->row(i) / static_cast<float>(sum);
+        CHECK((scaled_back - plain.heads[h].attn->row(i)).array().abs().maxCoeff() <= 1e-6f);
       }
     }
     // The larger of a visible score and the sink is the maximum, so that neither overflows.
@@ -182,7 +182,7 @@ TEST_SUITE("variants") {
     const Problem problem = random_problem(1, 1, 4, 4, 4, 3);
     const Trace trace = with(problem, {.key_valid = {1, 0, 1, 1}, .window = 1, .sink = {2}});
     CHECK(find_warnings(trace).dead_rows == 1);
-    CHECK((trace.heads[0].attn.row(1).array() == 0).all());
+    CHECK((trace.heads[0].attn->row(1).array() == 0).all());
     CHECK((trace.heads[0].out.row(1).array() == 0).all());
     CHECK(trace.heads[0].rows[1].sink == 0);
     CHECK(trace.heads[0].rows[1].denominator == 0);
@@ -243,7 +243,7 @@ TEST_SUITE("variants") {
     }
     const Trace a = with(half, {.rope = Rope{10000, RopeStyle::kHalf}});
     const Trace b = with(interleaved, {.rope = Rope{10000, RopeStyle::kInterleaved}});
-    CHECK((a.heads[0].scores - b.heads[0].scores).array().abs().maxCoeff() <= 0x1p-20f);
+    CHECK((*a.heads[0].scores - *b.heads[0].scores).array().abs().maxCoeff() <= 0x1p-20f);
     CHECK(a.q[0].same_storage(source_of(half).q[0]));
     CHECK(a.k[0].same_storage(source_of(half).k[0]));
   }
@@ -251,6 +251,11 @@ TEST_SUITE("variants") {
 
 TEST_CASE("options that cannot be are refused by name, with what is allowed") {
   const Problem problem = random_problem(2, 1, 3, 4, 4, 2);
+  for (const float scale : {kInf, -kInf}) {
+    const std::string message = objection(problem, {.scale = scale});
+    CHECK(message.ends_with("inf: it needs to be a finite number, or absent for 1/√d_k"));
+  }
+  CHECK(objection(problem, {.scale = 0.0f}).empty());  // uniform attention, as at an infinite temperature
   CHECK(objection(problem, {.scale = kNan}) == "scale is NaN: it needs to be a finite number, or absent for 1/√d_k");
   for (const float cap : {0.0f, -1.0f, kInf, kNan}) {
     const std::string message = objection(problem, {.softcap = cap});

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "core/attention/kernels/block_summary-inl.h"
 #include "core/attention/kernels/head_rows.h"
 #include "core/attention/kernels/softmax_tile-inl.h"
 #include "core/attention/kernels/tile-inl.h"
@@ -60,12 +61,15 @@ struct RowBlock {
   bool whole_rows;  // `cells` holds all keys, not one key block
   Index stride;     // of `cells`
   Index sums_stride;
+  bool again = false;  // with bases: what does not depend on them is done
   KeyRange groups[kMaxBlockRows / kGroupRows] = {};
   OnlineRow online[kMaxBlockRows] = {};
   HWY_ALIGN float lane_sums[kMaxBlockRows * kLanes] = {};  // of the weights of a key block, for each row
 
   Index nk() const { return input.kv->keys(); }
   Index key_blocks() const { return (nk() + kKeyBlock - 1) / kKeyBlock; }
+  Index summaries() const { return (nk() + output.blocks.width - 1) / output.blocks.width; }
+  std::int32_t* summary_exponents(Index row) const { return scratch.summary_exponents.data() + row * summaries(); }
   float* cells(Index row, Index key) const {
     return scratch.cells.data() + row * stride + (whole_rows ? key : key % kKeyBlock);
   }
@@ -160,10 +164,17 @@ HWY_INLINE void prepare_tile_row(RowBlock& block, const KeyBlock& keys, Index ro
   if (seen.first >= seen.last) return;
   if (block.output.scores) write_scores(block, keys, row, seen);
   const TileRow tile = tile_row(block, keys, row, seen);
+  const KeyBlockOutput& summaries = block.output.blocks;
+  const bool summarizes = summaries.width > 0 && !block.again;
+  if (summarizes) summarize_scores(tile, summaries.width, summaries.scores, block.first + row);
+  if (kPlain && summarizes) {
+    summarize_multiples(tile, block.input.scaling.scale, summaries.width, summaries.scaled, block.first + row);
+  }
   const bool look = online.exponent == kNoExponent;
   if (!look && all_plain<kPlain>(tile)) return;
   const RowScaling scaling(block.input.scaling, block.first + row, online.base);
   raise_exponent(online, foreseen_exponent<kPlain>(tile, scaling, look));
+  if (!kPlain && summarizes) summarize_scores(tile, summaries.width, summaries.scaled, block.first + row);
 }
 
 // Scores of a row to weights, and 0 to the other keys that its group sees: products with V run over all of them.
@@ -188,6 +199,10 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
     max = weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
   }
   online.max = std::max(online.max, max);
+  const KeyBlockOutput& summaries = block.output.blocks;
+  if (summaries.width > 0) {
+    summarize_weights(tile, summaries, block.first + row, online.exponent, block.summary_exponents(row));
+  }
   const Index before = keys.first + tile.first_vector(), after = keys.first + tile.last_vector();
   if (group.first < before) clear(cells + group.first, cells + before);
   if (after < group.last) clear(cells + after, cells + group.last);

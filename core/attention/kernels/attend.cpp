@@ -14,7 +14,41 @@
 HWY_BEFORE_NAMESPACE();
 namespace qkv::HWY_NAMESPACE {
 
+void fill_row(const FloatBlock& plane, Index row, Index count, float value) {
+  if (plane) std::fill_n(plane.row(row), count, value);
+}
+
+void start_summaries(RowBlock& block) {
+  const KeyBlockOutput& to = block.output.blocks;
+  const Index count = block.summaries();
+  block.scratch.summary_exponents.assign(static_cast<size_t>(block.rows * count), kSmallestExponent);
+  for (Index row = block.first; row < block.first + block.rows; ++row) {
+    fill_row(to.weights_sum, row, count, 0);
+    fill_row(to.weights_max, row, count, 0);
+    if (block.again) continue;
+    for (const BlockSummary& of : {to.scores, to.scaled}) {
+      fill_row(of.sum, row, count, 0);
+      fill_row(of.min, row, count, kInfinity);
+      fill_row(of.max, row, count, -kInfinity);
+    }
+  }
+}
+
+// Weights with the exponent that a block of keys has to the row's own.
+void finish_summaries(const RowBlock& block, Index row, std::int32_t exponent) {
+  const KeyBlockOutput& to = block.output.blocks;
+  const std::int32_t* const exponents = block.summary_exponents(row);
+  for (Index n = 0; n < block.summaries(); ++n) {
+    const float rescale = power_of_two(std::min(exponents[n] - exponent, 0));
+    if (to.weights_sum) to.weights_sum.row(block.first + row)[n] *= rescale;
+    if (!to.weights_max) continue;
+    float& max = to.weights_max.row(block.first + row)[n];
+    max = max * rescale < kSmallestWeight ? 0 : max * rescale;
+  }
+}
+
 void start_rows(RowBlock& block) {
+  if (block.output.blocks.width > 0) start_summaries(block);
   const KernelMask& mask = block.input.mask;
   for (Index row = 0; row < block.rows; row += kGroupRows) {
     const Index count = std::min(kGroupRows, block.rows - row);
@@ -58,6 +92,7 @@ void attend_all_keys(RowBlock& block) {
   const KeyRange seen = joint_range(mask, block.first, block.rows, block.nk());
   attend_key_blocks(block, seen, plain);
   if (!set_bases(block)) return;
+  block.again = true;
   start_rows(block);
   attend_key_blocks(block, seen, false);
 }
@@ -97,6 +132,7 @@ void finish_row(const RowBlock& block, Index row) {
   const Index i = block.first + row;
   const RowSoftmax stats = finished_softmax(block, row);
   if (!output.rows.empty()) output.rows[static_cast<size_t>(i)] = stats;
+  if (output.blocks.width > 0) finish_summaries(block, row, stats.exponent);
   if (stats.visible == 0) {
     if (output.out) clear(output.out.row(i), output.out.row(i) + block.input.kv->d_v());
     if (output.weights) clear(output.weights.row(i), output.weights.row(i) + block.nk());
@@ -154,6 +190,7 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
   for (Index row = first; row < first + count; row += rows) {
     block.first = row;
     block.rows = std::min(rows, first + count - row);
+    block.again = false;
     for (OnlineRow& online : block.online) online.base = 0;
     place_queries(block);
     attend_all_keys(block);

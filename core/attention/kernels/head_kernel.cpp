@@ -38,13 +38,18 @@ void PackedKeyValues::set_value(Index key, const float* row) {
   }
 }
 
+std::size_t PackedKeyValues::bytes() const {
+  const auto floats = static_cast<std::size_t>(impl_->keys.cells.size() + impl_->values.cells.size());
+  return floats * sizeof(float) + impl_->non_finite.capacity() * sizeof(NonFinite);
+}
+
 KernelScratch::KernelScratch() : impl_(std::make_unique<Impl>()) {}
 KernelScratch::~KernelScratch() = default;
 KernelScratch::KernelScratch(KernelScratch&&) noexcept = default;
 KernelScratch& KernelScratch::operator=(KernelScratch&&) noexcept = default;
 
 KeyRange visible_range(const KernelMask& mask, Index row, Index nk) {
-  const Index at = row + mask.shift;
+  const Index at = row * mask.step + mask.shift;
   Index first = 0, last = nk;
   if (mask.causal) last = std::min(last, at + 1);
   if (mask.window > 0) {

@@ -10,21 +10,23 @@
 
 namespace qkv {
 
-// From a raw score to the one that softmax sees, in this order: · scale, softcap, − slope·|i + shift − j|, + bias.
+// From a raw score to the one that softmax sees, in this order: · scale, softcap, − slope·|i·step + shift − j|, + bias.
 struct KernelScaling {
   float scale = 1;
   float softcap = 0;  // c > 0: c · tanh(s / c); 0 = none
   float slope = 0;    // of ALiBi; 0 = none
   FloatView bias;     // [Nq, Nk]; empty = none
-  Index shift = 0;    // what makes a query's row its position among the keys
+  Index shift = 0;    // with `step`, what makes a query's row its position among the keys
+  Index step = 1;     // more where the rows of Q are a sample of the queries
 };
 
-// Which keys a query sees; query i stands at i + shift.
+// Which keys a query sees; the query of row i stands at p = i·step + shift.
 struct KernelMask {
-  bool causal = false;  // j ≤ i + shift
-  Index window = 0;     // |i + shift − j| < window; 0 = none
+  bool causal = false;  // j ≤ p
+  Index window = 0;     // |p − j| < window; 0 = none
   Index shift = 0;
   const std::uint8_t* key_valid = nullptr;  // [Nk], 0 = hidden from all; nullptr = none is
+  Index step = 1;
 };
 
 // Keys [first, last) of a query row, before key_valid hides some of them. Empty: first == last.
@@ -48,6 +50,7 @@ class PackedKeyValues {
   // Replaces one row, in O(d). Not while another thread reads.
   void set_key(Index key, const float* row);
   void set_value(Index key, const float* row);
+  std::size_t bytes() const;  // held
 
   struct Impl;
   const Impl& impl() const { return *impl_; }
@@ -76,6 +79,20 @@ struct RowSoftmax {
   Index visible = 0;  // visible keys; 0 = dead row
 };
 
+// Sum, smallest and largest of a row's visible cells in each block of `width` keys, [Nq, ⌈Nk/width⌉]. A block without a
+// visible cell has sum 0, min +Inf, max −Inf; with a visible NaN its sum is NaN, and min and max may be anything.
+struct BlockSummary {
+  FloatBlock sum, min, max;
+};
+
+// For overviews that need no second pass. What is empty is not written; `width` 0 = nothing is.
+struct KeyBlockOutput {
+  Index width = 0;  // a power of two
+  BlockSummary scores, scaled;
+  // Without the division by the row's `sum`; 0 in a block without a visible cell. Anything in a row whose `sum` is NaN.
+  FloatBlock weights_sum, weights_max;
+};
+
 // Where the results of all Nq rows go. What is empty is not written (and costs nothing where it can be left out).
 struct HeadOutput {
   FloatBlock scores;           // [Nq, Nk] raw QKᵀ. Cells of tiles that the mask hides whole are left as they are
@@ -83,6 +100,7 @@ struct HeadOutput {
   FloatBlock out;              // [Nq, d_v] weights·V; V of hidden keys never touched, not even NaN
   std::span<RowSoftmax> rows;  // Nq
   bool normalized = true;      // weights sum to 1 (less the sink); false: they lack the division by `sum`
+  KeyBlockOutput blocks = {};
 };
 
 // Memory that one thread works in. Grows as needed; keep it from call to call.

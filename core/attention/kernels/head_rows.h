@@ -50,13 +50,14 @@ inline bool raise_exponent(OnlineRow& row, std::int32_t exponent) {
 Index block_rows(const HeadInput& input, bool whole_rows);
 
 struct KernelScratch::Impl {
-  AlignedBuffer cells;                  // scores and weights: of a key block, or of whole rows
-  AlignedBuffer sums;                   // weights·V, [rows, d_v rounded up to panels]
-  AlignedBuffer line;                   // one row of scores or weights
-  AlignedBuffer q;                      // rows of Q, one beside the other
-  std::vector<float> non_finite;        // what NaN and infinite values add to the output, [rows, d_v]
-  std::vector<std::int32_t> exponents;  // of a row in each key block, [rows, blocks]
-  std::vector<Index> valid_before;      // keys before a key that key_valid does not hide, [Nk + 1]
+  AlignedBuffer cells;                          // scores and weights: of a key block, or of whole rows
+  AlignedBuffer sums;                           // weights·V, [rows, d_v rounded up to panels]
+  AlignedBuffer line;                           // one row of scores or weights
+  AlignedBuffer q;                              // rows of Q, one beside the other
+  std::vector<float> non_finite;                // what NaN and infinite values add to the output, [rows, d_v]
+  std::vector<std::int32_t> exponents;          // of a row in each key block, [rows, blocks]
+  std::vector<std::int32_t> summary_exponents;  // of the weights in KeyBlockOutput, [rows, blocks]
+  std::vector<Index> valid_before;              // keys before a key that key_valid does not hide, [Nk + 1]
 };
 
 }  // namespace qkv

@@ -26,7 +26,7 @@ class RowScaling {
       : scaling_(scaling),
         bias_(scaling.bias ? scaling.bias.row(row) : nullptr),
         nk_(scaling.bias.cols),
-        position_(static_cast<float>(row + scaling.shift)),
+        position_(static_cast<float>(row * scaling.step + scaling.shift)),
         scale_(hn::Set(F(), scaling.scale)),
         base_(base) {}
 

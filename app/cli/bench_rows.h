@@ -1,0 +1,50 @@
+// What `qkvlab bench` times: each function makes some rows of its table.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/attention/kernels/machine_limits.h"
+#include "core/base/result.h"
+#include "core/base/thread_pool.h"
+
+namespace qkv::cli {
+
+// One computation and how long it takes.
+struct BenchRow {
+  std::string work;     // "all steps", "output alone", "layer", "edit", "streamed"
+  std::string variant;  // "plain", "causal", …; of an edit what was edited; of a streamed head what is made of it
+  int heads = 1, kv_heads = 1;
+  std::ptrdiff_t n = 0, d = 0;  // tokens; columns of a head
+  int threads = 1;
+  double seconds = 0;  // the median of several runs
+  double flops = 0;    // of the products over visible cells; with `exps` what no full pass can leave out; 0 = untold
+  double exps = 0;
+  double full_seconds = 0;  // of an edit: what the whole pass takes; else 0
+
+  bool is_edit() const { return full_seconds > 0; }
+  double gflops() const { return flops / seconds * 1e-9; }
+};
+
+struct BenchSettings {
+  ThreadPool* pool = nullptr;
+  bool quick = false;  // small sizes and few runs: every kind of row, within seconds
+};
+
+// Rows of one kind. Errors: as forward().
+using BenchRows = Result<std::vector<BenchRow>> (*)(const BenchSettings&);
+
+// The whole pass of a session, as the window computes it: scores and weights of every head are kept.
+Result<std::vector<BenchRow>> bench_variants(const BenchSettings& settings);  // each variant at one size
+Result<std::vector<BenchRow>> bench_sizes(const BenchSettings& settings);     // plain and causal, more sizes
+Result<std::vector<BenchRow>> bench_layer(const BenchSettings& settings);  // X → Q, K, V → heads → Concat → W^O
+// O alone, nothing of size N² is kept.
+Result<std::vector<BenchRow>> bench_output_alone(const BenchSettings& settings);
+// The trace brought up to date after one row of Q, of K or of V changed in every head.
+Result<std::vector<BenchRow>> bench_edits(const BenchSettings& settings);
+// A head of 131072 tokens that is never held: a coarse picture, the softmax of all rows with the overview, and a window
+// of exact weights.
+Result<std::vector<BenchRow>> bench_streamed(const BenchSettings& settings);
+
+}  // namespace qkv::cli

@@ -1,0 +1,106 @@
+#include "app/cli/bench_support.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/session/tokenizer.h"
+
+namespace qkv::cli {
+namespace {
+
+std::vector<SharedMatrix> random_heads(std::uint64_t seed, int heads, Index n) {
+  std::vector<SharedMatrix> result;
+  for (int h = 0; h < heads; ++h) {
+    // Uniform in [−1, 1]; times √3 the variance is 1.
+    result.emplace_back(Matrix(1.7320508F * random_matrix(seed + static_cast<std::uint64_t>(h), n, kBenchHeadSize, 6)));
+  }
+  return result;
+}
+
+// Visible cells of one head.
+double visible_pairs(const AttentionOptions& options, Index n) {
+  KernelMask mask;
+  mask.causal = options.causal;
+  mask.window = options.window.value_or(0);
+  double pairs = 0;
+  for (Index row = 0; row < n; ++row) {
+    const KeyRange range = visible_range(mask, row, n);
+    pairs += static_cast<double>(range.last - range.first);
+  }
+  return pairs;
+}
+
+}  // namespace
+
+double seconds_of(const std::function<void()>& run) {
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median_seconds(const BenchSettings& settings, const std::function<void()>& run) {
+  // Short ones are repeated for long enough that the clock and the scheduler do not decide.
+  const std::size_t runs = settings.quick ? 3 : 7;
+  const double least_seconds = settings.quick ? 0.01 : 0.2;
+  run();
+  std::vector<double> times;
+  for (double total = 0; times.size() < runs || total < least_seconds; total += times.back()) {
+    times.push_back(seconds_of(run));
+  }
+  std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
+  return times[times.size() / 2];
+}
+
+std::vector<Variant> all_variants() {
+  return {{"plain"},
+          {"causal", {.causal = true}},
+          {"rope", {.rope = Rope{}}},
+          {"softcap 20", {.softcap = 20.0F}},
+          {"alibi", {.alibi = true}},
+          {"window 128", {.window = 128}},
+          {"causal, window 128", {.causal = true, .window = 128}},
+          {"sink", {.sink = std::vector<float>(kBenchHeads, 0.0F)}},
+          {"2 key/value heads", {}, 2}};
+}
+
+Problem direct_problem(const Variant& variant, int heads, Index n) {
+  const int kv_heads = std::min(variant.kv_heads, heads);
+  return {.source =
+              DirectSource{random_heads(100, heads, n), random_heads(200, kv_heads, n), random_heads(300, kv_heads, n)},
+          .options = variant.options};
+}
+
+BenchRow row_of(const BenchSettings& settings, std::string work, const Variant& variant, int heads, Index n) {
+  const double pairs = heads * visible_pairs(variant.options, n);
+  return {std::move(work),
+          variant.name,
+          heads,
+          std::min(variant.kv_heads, heads),
+          n,
+          kBenchHeadSize,
+          settings.pool->threads(),
+          0,
+          4 * pairs * static_cast<double>(kBenchHeadSize),
+          pairs};
+}
+
+Result<BenchRow> time_pass(const BenchSettings& settings, const Problem& problem, BenchRow row) {
+  const Result<Shapes> shapes = check_shapes(problem);
+  if (!shapes.ok()) return shapes.error();
+  std::vector<std::shared_ptr<KernelHead>> buffers;
+  std::optional<Error> error;
+  row.seconds = median_seconds(settings, [&] {
+    Result<Trace> trace =
+        fill_trace(problem, shapes.value(), {Arithmetic::kFloat32, settings.pool, nullptr}, std::exchange(buffers, {}));
+    if (trace.ok()) {
+      buffers = std::move(trace.value().kernels);
+    } else {
+      error = trace.error();
+    }
+  });
+  if (error) return *error;
+  return row;
+}
+
+}  // namespace qkv::cli

@@ -1,0 +1,131 @@
+// A computation off the UI thread: small requests at once, large ones on a worker, the newest request wins.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/attention/forward.h"
+
+namespace qkv {
+
+template <class Request, class Product>
+class NewestWorker {
+ public:
+  using Outcome = Result<Product>;
+  // Hands over a product that is not final yet; the one returned replaces it.
+  using Publish = std::function<void(Product)>;
+  using Compute = std::function<Outcome(const Request&, const StopFlag*, const Publish&)>;
+
+  // `wake` is called from the worker when a result is ready; may be empty.
+  NewestWorker(Compute compute, std::function<void()> wake) : compute_(std::move(compute)), wake_(std::move(wake)) {}
+  NewestWorker(const NewestWorker&) = delete;
+  NewestWorker& operator=(const NewestWorker&) = delete;
+
+  ~NewestWorker() {
+    {
+      const std::scoped_lock lock(mutex_);
+      quit_ = true;
+      stop_ = true;
+    }
+    changed_.notify_all();
+    if (worker_.joinable()) worker_.join();
+  }
+
+  // Computes now where `small` says that this costs under a couple of milliseconds, else hands it to the worker. While
+  // the worker is busy only the newest request waits; one that has run for long is cancelled for it.
+  void request(Request request, bool small) {
+    std::unique_lock lock(mutex_);
+    if (small && !running_) {
+      waiting_.reset();
+      finished_ = compute_(request, nullptr, [](Product) {});
+      return;
+    }
+    waiting_ = std::move(request);
+    if (running_ && (small || is_late())) stop_ = true;
+    if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
+    lock.unlock();
+    changed_.notify_all();
+  }
+
+  // The newest finished result if there is one that the last call did not return.
+  std::optional<Product> take_result() {
+    const std::scoped_lock lock(mutex_);
+    if (running_ && waiting_ && is_late()) stop_ = true;
+    if (!finished_ || !finished_->ok()) return std::nullopt;
+    std::optional<Product> result = std::move(*finished_).value();
+    finished_.reset();
+    return result;
+  }
+
+  // Why the newest finished request has no result.
+  std::optional<Error> take_error() {
+    const std::scoped_lock lock(mutex_);
+    if (!finished_ || finished_->ok()) return std::nullopt;
+    Error error = finished_->error();
+    finished_.reset();
+    return error;
+  }
+
+  bool busy() const {  // the newest request has no result yet
+    const std::scoped_lock lock(mutex_);
+    return running_ || waiting_;
+  }
+  void wait() {  // until it has
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !running_ && !waiting_; });
+  }
+
+ private:
+  // A running computation older than this gives way to a newer request; a younger one is let finish, so that a drag
+  // keeps showing results.
+  static constexpr auto kPatience = std::chrono::milliseconds(400);
+  bool is_late() const { return std::chrono::steady_clock::now() - started_ > kPatience; }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return quit_ || waiting_; });
+      if (quit_) return;
+      const Request request = std::move(*waiting_);
+      waiting_.reset();
+      running_ = true;
+      stop_ = false;
+      started_ = std::chrono::steady_clock::now();
+      lock.unlock();
+      Outcome outcome = compute_(request, &stop_, [this](Product product) {
+        {
+          const std::scoped_lock publishing(mutex_);
+          if (!stop_) finished_ = std::move(product);
+        }
+        if (wake_) wake_();
+      });
+      lock.lock();
+      running_ = false;
+      if (outcome.ok() || outcome.error().code != ErrorCode::kCancelled) finished_ = std::move(outcome);
+      changed_.notify_all();
+      if (wake_) {
+        lock.unlock();
+        wake_();
+        lock.lock();
+      }
+    }
+  }
+
+  Compute compute_;
+  std::function<void()> wake_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Request> waiting_;
+  std::optional<Outcome> finished_;
+  bool running_ = false, quit_ = false;
+  std::chrono::steady_clock::time_point started_;
+  StopFlag stop_ = false;
+  std::thread worker_;
+};
+
+}  // namespace qkv

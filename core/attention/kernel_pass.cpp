@@ -1,0 +1,214 @@
+#include "core/attention/kernel_pass.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/attention/kernel_cells.h"
+#include "core/attention/kernels/gemm.h"
+
+namespace qkv {
+namespace {
+
+// Rows of a projection that one task computes.
+constexpr Index kProjectionRows = 96;
+// Below this a thread costs more than it saves: waking one takes 10 to 20 µs.
+constexpr double kLeastSharedFlops = 4e6;
+
+// Calls `work` for each task, on the pool where that pays. False when stopped.
+bool share_out(Index tasks, double flops, const PassOptions& options, const std::function<void(Index, int)>& work) {
+  if (options.pool && flops >= kLeastSharedFlops) return options.pool->run(tasks, work, options.stop);
+  for (Index task = 0; task < tasks; ++task) {
+    if (is_stopped(options.stop)) return false;
+    work(task, 0);
+  }
+  return true;
+}
+
+// The heads that lie side by side in x·w + bias.
+std::optional<std::vector<SharedMatrix>> project_heads(const SharedMatrix& x, const SharedMatrix& w,
+                                                       const std::optional<SharedMatrix>& bias, int heads,
+                                                       const PassOptions& options) {
+  Matrix product;
+  if (!project_rows(*x, *w, bias, product, options)) return std::nullopt;
+  const Index width = product.cols() / heads;
+  std::vector<SharedMatrix> result;
+  for (int h = 0; h < heads; ++h) result.emplace_back(Matrix(product.middleCols(h * width, width)));
+  return result;
+}
+
+// The whole matrix of a kind.
+LazyMatrix lazy_cells(const std::shared_ptr<KernelHead>& head, MatrixKind kind) {
+  return LazyMatrix([head, kind]() -> std::shared_ptr<const Matrix> {
+    const bool held = kind == MatrixKind::kScores && !head->options.causal && !head->options.window;
+    if (held) return {head, &head->scores};
+    const KernelCells cells(head, kind);
+    auto whole = std::make_shared<Matrix>(cells.rows(), cells.cols());
+    cells.read({0, 0, cells.rows(), cells.cols()}, *whole);
+    return whole;
+  });
+}
+
+void resize_buffers(KernelHead& head, const Shapes& shapes) {
+  head.scores.resize(shapes.nq, shapes.nk);
+  head.weights.resize(shapes.nq, shapes.nk);
+  head.rows.resize(static_cast<std::size_t>(shapes.nq));
+}
+
+FloatBlock concat_block(Trace& trace, int head) {
+  const Index width = trace.shapes.d_v;
+  return {trace.concat.data() + head * width, trace.shapes.nq, width, trace.concat.cols()};
+}
+
+}  // namespace
+
+RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink) {
+  if (row.visible == 0) return {};
+  // In one exponent: either part alone can be beyond the range of float64.
+  const double unit = std::exp(static_cast<double>(row.base) - static_cast<double>(row.max) +
+                               static_cast<double>(row.exponent) * std::numbers::ln2);
+  RowStats stats = {row.max, row.sum * unit, row.visible, 0};
+  if (sink) stats.sink = std::exp(static_cast<double>(*sink) - stats.max) / stats.denominator;
+  return stats;
+}
+
+bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
+                  const PassOptions& options) {
+  const PackedFactor packed(view_of(factor));
+  const float* added = bias ? bias->get().data() : nullptr;
+  const Index tasks = (left.rows() + kProjectionRows - 1) / kProjectionRows;
+  const double flops = 2.0 * static_cast<double>(left.rows()) * static_cast<double>(factor.size());
+  out.resize(left.rows(), factor.cols());
+  return share_out(tasks, flops, options, [&](Index task, int) {
+    const Index first = task * kProjectionRows, count = std::min(kProjectionRows, left.rows() - first);
+    multiply({left.data() + first * left.cols(), count, left.cols(), left.cols()}, packed, added,
+             {out.data() + first * out.cols(), count, out.cols(), out.cols()});
+  });
+}
+
+HeadInput head_input(const KernelHead& head) {
+  return head_input(*head.q, *head.kv, head.options, head.shapes, head.head);
+}
+
+HeadOutput head_output(KernelHead& head, FloatBlock out) {
+  return {block_of(head.scores), block_of(head.weights), out, head.rows, false};
+}
+
+bool project_all(Trace& trace, const PassOptions& options) {
+  if (const auto* direct = std::get_if<DirectSource>(&trace.problem.source)) {
+    trace.q = direct->q;
+    trace.k = direct->k;
+    trace.v = direct->v;
+    return true;
+  }
+  const auto& source = std::get<ProjectedSource>(trace.problem.source);
+  auto q = project_heads(source.x, source.wq, source.bq, trace.shapes.heads, options);
+  auto k = q ? project_heads(source.x, source.wk, source.bk, trace.shapes.kv_heads, options) : std::nullopt;
+  auto v = k ? project_heads(source.x, source.wv, source.bv, trace.shapes.kv_heads, options) : std::nullopt;
+  if (!v) return false;
+  trace.q = std::move(*q);
+  trace.k = std::move(*k);
+  trace.v = std::move(*v);
+  return true;
+}
+
+bool run_rows(Trace& trace, const std::vector<RowTask>& rows, const PassOptions& options) {
+  std::vector<RowTask> tasks;
+  double flops = 0;
+  for (const RowTask& part : rows) {
+    KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(part.head)];
+    const Index block = preferred_row_block(head_input(kernel), head_output(kernel, concat_block(trace, part.head)));
+    for (Index row = 0; row < part.count; row += block) {
+      tasks.push_back({part.head, part.first + row, std::min(block, part.count - row)});
+    }
+    flops += estimated_flops(trace.shapes) / trace.shapes.heads * static_cast<double>(part.count) /
+             static_cast<double>(trace.shapes.nq);
+  }
+  std::vector<KernelScratch> scratch(static_cast<std::size_t>(options.pool ? options.pool->threads() : 1));
+  return share_out(static_cast<Index>(tasks.size()), flops, options, [&](Index index, int worker) {
+    const RowTask& task = tasks[static_cast<std::size_t>(index)];
+    KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(task.head)];
+    attend_rows(head_input(kernel), task.first, task.count, head_output(kernel, concat_block(trace, task.head)),
+                scratch[static_cast<std::size_t>(worker)]);
+  });
+}
+
+bool project_output(Trace& trace, const PassOptions& options) {
+  if (!trace.problem.wo) return true;
+  if (!trace.out) trace.out.emplace();
+  return project_rows(trace.concat, **trace.problem.wo, trace.problem.bo, *trace.out, options);
+}
+
+void present_cells(Trace& trace, int head) {
+  const auto h = static_cast<std::size_t>(head);
+  const std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
+  HeadTrace& shown = trace.heads[h];
+  shown.scores = lazy_cells(kernel, MatrixKind::kScores);
+  shown.scaled = lazy_cells(kernel, MatrixKind::kScaled);
+  shown.attn = lazy_cells(kernel, MatrixKind::kAttn);
+}
+
+void present_rows(Trace& trace, int head, Index first, Index count) {
+  const auto h = static_cast<std::size_t>(head);
+  const KernelHead& kernel = *trace.kernels[h];
+  HeadTrace& shown = trace.heads[h];
+  shown.out.middleRows(first, count) = trace.concat.block(first, head * trace.shapes.d_v, count, trace.shapes.d_v);
+  const std::optional<float> sink = head_input(kernel).sink;
+  std::transform(kernel.rows.begin() + first, kernel.rows.begin() + first + count, shown.rows.begin() + first,
+                 [&](const RowSoftmax& row) { return row_stats(row, sink); });
+}
+
+std::optional<std::vector<std::shared_ptr<PackedKeyValues>>> pack_keys_and_values(const Trace& trace,
+                                                                                  const PassOptions& options) {
+  const Shapes& shapes = trace.shapes;
+  std::vector<std::shared_ptr<PackedKeyValues>> packed(static_cast<std::size_t>(shapes.kv_heads));
+  const double moved = static_cast<double>(shapes.nk * (shapes.d_k + shapes.d_v) * shapes.kv_heads);
+  const bool complete = share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
+    const auto h = static_cast<std::size_t>(kv_head);
+    const SharedMatrix k = rotated(trace.k[h], trace.problem.options.rope);
+    packed[h] = std::make_shared<PackedKeyValues>(view_of(*k), view_of(*trace.v[h]));
+  });
+  return complete ? std::optional(std::move(packed)) : std::nullopt;
+}
+
+bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shared_ptr<KernelHead>> buffers) {
+  if (!project_all(trace, options)) return false;
+  const Shapes& shapes = trace.shapes;
+  const AttentionOptions& attention = trace.problem.options;
+  set_lazy_masks(trace);
+  trace.concat.resize(shapes.nq, shapes.heads * shapes.d_v);
+  trace.heads.resize(static_cast<std::size_t>(shapes.heads));
+  trace.kernels = std::move(buffers);
+  trace.kernels.resize(trace.heads.size());
+
+  const auto packed = pack_keys_and_values(trace, options);
+  if (!packed) return false;
+  std::vector<RowTask> rows;
+  for (int head = 0; head < shapes.heads; ++head) {
+    const auto h = static_cast<std::size_t>(head);
+    std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
+    if (!kernel || kernel.use_count() > 1) kernel = std::make_shared<KernelHead>();
+    kernel->q = rotated(trace.q[h], attention.rope);
+    kernel->kv = (*packed)[static_cast<std::size_t>(kv_head_of(shapes, head))];
+    kernel->options = attention;
+    kernel->shapes = shapes;
+    kernel->head = head;
+    kernel->sums.reset();
+    resize_buffers(*kernel, shapes);
+    rows.push_back({head, 0, shapes.nq});
+  }
+  if (!run_rows(trace, rows, options)) return false;
+  for (HeadTrace& head : trace.heads) {
+    head.out.resize(shapes.nq, shapes.d_v);
+    head.rows.resize(static_cast<std::size_t>(shapes.nq));
+  }
+  const double copied = static_cast<double>(shapes.nq) * shapes.heads * 100;
+  const auto present = [&](Index head, int) {
+    present_cells(trace, static_cast<int>(head));
+    present_rows(trace, static_cast<int>(head), 0, shapes.nq);
+  };
+  if (!share_out(shapes.heads, copied, options, present)) return false;
+  return project_output(trace, options);
+}
+
+}  // namespace qkv

@@ -1,0 +1,194 @@
+#include "core/attention/trace.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/kernel_cells.h"
+#include "core/attention/position.h"
+#include "core/attention/streamed_head.h"
+
+namespace qkv {
+namespace {
+
+Index count_non_finite(const SharedMatrix& matrix) { return matrix.get().size() - matrix->array().isFinite().count(); }
+
+Index count_non_finite(const std::vector<SharedMatrix>& heads) {
+  Index count = 0;
+  for (const SharedMatrix& head : heads) count += count_non_finite(head);
+  return count;
+}
+
+Index count_non_finite(const std::optional<SharedMatrix>& matrix) { return matrix ? count_non_finite(*matrix) : 0; }
+
+// −Inf is how a bias hides a key.
+Index count_wrong_biases(const std::optional<SharedMatrix>& bias) {
+  if (!bias) return 0;
+  const auto is_wrong = [](float value) { return std::isnan(value) || value == HUGE_VALF; };
+  return std::count_if(bias->get().data(), bias->get().data() + bias->get().size(), is_wrong);
+}
+
+Index count_non_finite(const Source& source) {
+  if (const auto* direct = std::get_if<DirectSource>(&source)) {
+    return count_non_finite(direct->q) + count_non_finite(direct->k) + count_non_finite(direct->v);
+  }
+  const auto& projected = std::get<ProjectedSource>(source);
+  return count_non_finite(projected.x) + count_non_finite(projected.wq) + count_non_finite(projected.wk) +
+         count_non_finite(projected.wv) + count_non_finite(projected.bq) + count_non_finite(projected.bk) +
+         count_non_finite(projected.bv);
+}
+
+const Matrix* pointer_to(const std::optional<SharedMatrix>& matrix) { return matrix ? &matrix->get() : nullptr; }
+
+const Matrix* head_of(const std::vector<SharedMatrix>& heads, int head) {
+  return head >= 0 && static_cast<std::size_t>(head) < heads.size() ? &heads[static_cast<std::size_t>(head)].get()
+                                                                    : nullptr;
+}
+
+const HeadTrace* head_of(const std::vector<HeadTrace>& heads, int head) {
+  return head >= 0 && static_cast<std::size_t>(head) < heads.size() ? &heads[static_cast<std::size_t>(head)] : nullptr;
+}
+
+const Matrix* head_of(const std::vector<HeadTrace>& heads, int head, LazyMatrix HeadTrace::*member) {
+  const HeadTrace* found = head_of(heads, head);
+  return found ? (found->*member).find() : nullptr;
+}
+
+// nullptr for a matrix that is not computed yet.
+const Matrix* unless_empty(const Matrix& matrix) { return matrix.size() > 0 ? &matrix : nullptr; }
+
+const Matrix* find_projection(const Source& source, MatrixKind kind) {
+  const auto* projected = std::get_if<ProjectedSource>(&source);
+  if (!projected) return nullptr;
+  switch (kind) {
+    case MatrixKind::kX:
+      return &projected->x.get();
+    case MatrixKind::kWq:
+      return &projected->wq.get();
+    case MatrixKind::kWk:
+      return &projected->wk.get();
+    case MatrixKind::kWv:
+      return &projected->wv.get();
+    case MatrixKind::kBq:
+      return pointer_to(projected->bq);
+    case MatrixKind::kBk:
+      return pointer_to(projected->bk);
+    case MatrixKind::kBv:
+      return pointer_to(projected->bv);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+const Matrix* Trace::find(MatrixId id) const {
+  switch (id.kind) {
+    case MatrixKind::kQ:
+      return head_of(q, id.head);
+    case MatrixKind::kK:
+      return head_of(k, id.head);
+    case MatrixKind::kV:
+      return head_of(v, id.head);
+    case MatrixKind::kScores:
+      return head_of(heads, id.head, &HeadTrace::scores);
+    case MatrixKind::kAlibi:
+      return id.head >= 0 && static_cast<std::size_t>(id.head) < alibi.size()
+                 ? alibi[static_cast<std::size_t>(id.head)].find()
+                 : nullptr;
+    case MatrixKind::kBias:
+      return pointer_to(problem.options.bias);
+    case MatrixKind::kScaled:
+      return head_of(heads, id.head, &HeadTrace::scaled);
+    case MatrixKind::kAttn:
+      return head_of(heads, id.head, &HeadTrace::attn);
+    case MatrixKind::kHeadsOut: {
+      const HeadTrace* found = head_of(heads, id.head);
+      return found ? unless_empty(found->out) : nullptr;
+    }
+    case MatrixKind::kKeep:
+      return keep.find();
+    case MatrixKind::kConcat:
+      return unless_empty(concat);
+    case MatrixKind::kWo:
+      return pointer_to(problem.wo);
+    case MatrixKind::kBo:
+      return pointer_to(problem.bo);
+    case MatrixKind::kOut:
+      return out ? &*out : nullptr;
+    default:
+      return find_projection(problem.source, id.kind);
+  }
+}
+
+std::shared_ptr<const MatrixSource> Trace::source(MatrixId id) const {
+  const bool of_kernel =
+      id.kind == MatrixKind::kScores || id.kind == MatrixKind::kScaled || id.kind == MatrixKind::kAttn;
+  if (of_kernel && id.head >= 0 && static_cast<std::size_t>(id.head) < kernels.size()) {
+    return std::make_shared<KernelCells>(kernels[static_cast<std::size_t>(id.head)], id.kind);
+  }
+  if (id.kind == MatrixKind::kAlibi && problem.options.alibi && id.head >= 0 && id.head < shapes.heads) {
+    return std::make_shared<AlibiCells>(problem.options, shapes, id.head);
+  }
+  const Matrix* held = find(id);
+  const auto stream = static_cast<std::size_t>(id.kind == MatrixKind::kKeep ? 0 : id.head);
+  if (!held && id.head >= 0 && stream < streams.size()) return streamed_source(streams[stream], id.kind);
+  return held ? std::make_shared<DenseSource>(*held) : nullptr;
+}
+
+HeadStats head_stats(const Trace& trace, int head) {
+  const std::vector<RowStats>& rows = trace.heads[static_cast<std::size_t>(head)].rows;
+  HeadStatsSum sum(query_shift(trace.problem.options, trace.shapes.nq, trace.shapes.nk));
+  const auto keys = static_cast<std::size_t>(trace.shapes.nk);
+  for_each_strip(*trace.source({MatrixKind::kAttn, head}), [&](Index first, const ConstMatrixRef& strip) {
+    for (Index r = 0; r < strip.rows(); ++r) {
+      sum.add({strip.row(r).data(), keys}, first + r, rows[static_cast<std::size_t>(first + r)].visible);
+    }
+  });
+  return sum.value();
+}
+
+void set_lazy_masks(Trace& trace) {
+  const AttentionOptions options = trace.problem.options;
+  const Shapes shapes = trace.shapes;
+  trace.keep = LazyMatrix([options, shapes] {
+    return std::make_shared<const Matrix>(keep_matrix(options, shapes.nq, shapes.nk).cast<float>());
+  });
+  trace.alibi.clear();
+  for (int head = 0; options.alibi && head < shapes.heads; ++head) {
+    trace.alibi.emplace_back([cells = AlibiCells(options, shapes, head)] {
+      auto whole = std::make_shared<Matrix>(cells.rows(), cells.cols());
+      cells.read({0, 0, cells.rows(), cells.cols()}, *whole);
+      return whole;
+    });
+  }
+}
+
+Index count_hidden(const Trace& trace) {
+  if (trace.heads.empty()) return 0;
+  Index hidden = trace.shapes.nq * trace.shapes.nk;
+  for (const RowStats& row : trace.heads[0].rows) hidden -= row.visible;
+  return hidden;
+}
+
+double expected_row_sum(const Trace& trace, int head, Index row) {
+  const RowStats& stats = trace.heads[static_cast<std::size_t>(head)].rows[static_cast<std::size_t>(row)];
+  return stats.visible == 0 ? 0 : 1 - stats.sink;
+}
+
+TraceWarnings find_warnings(const Trace& trace) {
+  TraceWarnings warnings;
+  if (!trace.heads.empty()) {
+    const std::vector<RowStats>& rows = trace.heads[0].rows;
+    warnings.dead_rows = std::count_if(rows.begin(), rows.end(), [](const RowStats& row) { return row.visible == 0; });
+  }
+  warnings.nan_inputs = count_non_finite(trace.problem.source) + count_non_finite(trace.problem.wo) +
+                        count_non_finite(trace.problem.bo) + count_wrong_biases(trace.problem.options.bias);
+  if (trace.out) {
+    warnings.nan_outputs = trace.out->array().isNaN().count();
+  } else {
+    for (const HeadTrace& head : trace.heads) warnings.nan_outputs += head.out.array().isNaN().count();
+  }
+  return warnings;
+}
+
+}  // namespace qkv

@@ -1,0 +1,35 @@
+// Brings a computation up to date after an edit, redoing only what depends on it.
+#pragma once
+
+#include <vector>
+
+#include "core/attention/forward.h"
+
+namespace qkv {
+
+// What update() did.
+struct UpdateReport {
+  bool full = false;       // the whole pass was done again
+  std::vector<bool> same;  // H: nothing of this head changed; empty after a full pass
+  Index redone_rows = 0;   // rows of heads whose softmax was computed anew
+};
+
+// The trace of `edited`, made from that of another problem. Of the float32 path, an edit of
+//   rows of Q      redoes these rows;
+//   rows of K      redoes a column of the scores and rescales the rows; a row whose maximum moves is redone;
+//   rows of V      adds the difference, weighed, to every row of O;
+//   rows of X      does all three in every head; a weight matrix redoes the heads whose columns changed;
+//   W^O            redoes the output alone.
+// Everything else, and all of the float64 path, is a full pass in the memory that the old trace had. Finds out itself
+// what changed; matrices that share storage did not. Results are within the bound of a full pass, however many edits
+// went before: sums are kept in float64, and a row that loses more than half of what its rounding came from is redone.
+// Errors as forward(); the old trace is gone then.
+Result<Trace> update(Trace trace, const Problem& edited, const PassOptions& options = {},
+                     UpdateReport* report = nullptr);
+
+// Heads that the edit of a trace touches, and floating-point operations that it takes; those of a full pass where it
+// needs one. An estimate: W^O is left out, X touches every head.
+int count_touched_heads(const Trace& trace, const Problem& edited);
+double estimated_update_flops(const Trace& trace, const Problem& edited);
+
+}  // namespace qkv

@@ -1,0 +1,143 @@
+// `qkvlab run --gradient` and `--precision`: the arrays that they add or change, and what they refuse.
+#include <cmath>
+
+#include "core/attention/number_format.h"
+#include "core/tensor_io/npz.h"
+#include "tests/cli/support.h"
+
+using namespace qkv;
+using namespace qkv::test;
+
+namespace {
+
+NpzFile opened(const std::string& path) {
+  Result<NpzFile> file = NpzFile::open(path);
+  REQUIRE_MESSAGE(file.ok(), path);
+  return std::move(file).value();
+}
+
+std::vector<double> values(const NpzFile& file, const std::string& name) {
+  Result<Tensor64> tensor = file.read_float64(name);
+  REQUIRE_MESSAGE(tensor.ok(), name);
+  return std::move(tensor).value().values;
+}
+
+std::vector<std::string> names(const NpzFile& file) {
+  std::vector<std::string> result;
+  for (const ArrayInfo& array : file.arrays()) result.push_back(array.name);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("--precision float64 writes float64 arrays that agree with NumPy's to its own rounding") {
+  struct Case {
+    std::string name;
+    std::vector<std::string> words;
+  };
+  const Case cases[] = {{"plain", {}},
+                        {"rope_half", {"--rope", "half", "--causal"}},
+                        {"gqa_8_2", {"--causal"}},
+                        {"alibi_6", {"--alibi", "--causal"}},
+                        {"sink", {"--sink", "0,1,-2,5", "--causal"}}};
+  for (const Case& each : cases) {
+    CAPTURE(each.name);
+    const TempFolder folder;
+    const std::string file = kData + "sdpa/" + each.name + ".npz";
+    std::vector<std::string> words{"run", file, "--precision", "float64", "-o", folder / "out.npz"};
+    words.insert(words.end(), each.words.begin(), each.words.end());
+    check_silent(qkvlab(words));
+    const NpzFile want = opened(file), got = opened(folder / "out.npz");
+    CHECK(names(got) ==
+          std::vector<std::string>{"q", "k", "v", "scores", "scaled", "keep", "attn", "heads_out", "concat"});
+    CHECK(got.find("scores")->header.descr == "<f8");
+    CHECK(got.find("keep")->header.descr == "|u1");
+    for (const auto& [name, reference] : {std::pair("scores", "scores"), std::pair("scaled", "scaled"),
+                                          std::pair("attn", "attn"), std::pair("heads_out", "out")}) {
+      const std::vector<double> expected = values(want, reference), written = values(got, name);
+      REQUIRE(written.size() == expected.size());
+      double worst = 0;
+      for (std::size_t i = 0; i < written.size(); ++i) worst = std::max(worst, std::abs(written[i] - expected[i]));
+      // Sums of 8 products of about 1, in another order: float64's rounding, 1e-16 a term.
+      CHECK_MESSAGE(worst <= 1e-14, name << " is off by " << worst);
+    }
+  }
+}
+
+TEST_CASE("--precision bfloat16 writes numbers of the format, and --verbose how far they are from float64") {
+  const TempFolder folder;
+  const std::string file = kData + "multi_head_layer.npz";
+  check_silent(qkvlab({"run", file, "--causal", "--precision", "bfloat16", "-o", folder / "out.npz"}));
+  const NpzFile got = opened(folder / "out.npz");
+  for (const std::string name : {"x", "wq", "q", "scores", "scaled", "attn", "heads_out", "concat", "out"}) {
+    CHECK(got.find(name)->header.descr == "<f4");
+    bool fits = true;
+    for (const double value : values(got, name)) {
+      fits = fits && static_cast<double>(round_to(NumberFormat::kBfloat16, static_cast<float>(value))) == value;
+    }
+    CHECK_MESSAGE(fits, name);
+  }
+  CHECK(got.find("bq")->header.shape.size() == 1);
+  const Finished told =
+      qkvlab({"run", file, "--causal", "--precision", "bfloat16", "-o", folder / "out.npz", "--verbose"});
+  CHECK(told.exit_code == 0);
+  CHECK(told.out.find("out: off by at most 0.0") != std::string::npos);
+  CHECK(told.out.find("attn 3: off by at most 0.0") != std::string::npos);
+  CHECK(told.out.find("infinite") == std::string::npos);
+  const Finished huge = qkvlab({"run", kData + "sdpa/huge_logits.npz", "--precision", "float16", "--scale", "1e6", "-o",
+                                folder / "out.npz", "--verbose"});
+  CHECK(huge.exit_code == 0);
+  CHECK(huge.out.find(" infinite") != std::string::npos);
+}
+
+TEST_CASE("--gradient adds an array for each, in its shape") {
+  const TempFolder folder;
+  const std::string file = kData + "multi_head_layer.npz";
+  check_silent(qkvlab({"run", file, "--causal", "--gradient", "sum-of-squares", "-o", folder / "out.npz"}));
+  const NpzFile got = opened(folder / "out.npz");
+  for (const std::string name : {"x", "wq", "wk", "wv", "bq", "bk", "bv", "q", "k", "v", "scores", "scaled", "attn",
+                                 "heads_out", "concat", "wo", "bo", "out"}) {
+    CAPTURE(name);
+    REQUIRE(got.find("d_" + name) != nullptr);
+    CHECK(got.find("d_" + name)->header.shape == got.find(name)->header.shape);
+    CHECK(got.find("d_" + name)->header.descr == "<f4");
+  }
+  CHECK(got.find("d_keep") == nullptr);
+  const std::vector<double> out = values(got, "out"), d_out = values(got, "d_out");
+  for (std::size_t i = 0; i < out.size(); ++i) CHECK(d_out[i] == doctest::Approx(2 * out[i]).epsilon(1e-6));
+}
+
+TEST_CASE("--gradient of one cell: its row of weights is its gradient by V") {
+  const TempFolder folder;
+  const Finished told = qkvlab({"run", kData + "sdpa/gqa_8_2.npz", "--sink", "0,0,0,0,0,0,0,0", "--gradient",
+                                "heads_out:5:3:2", "--precision", "float64", "-o", folder / "out.npz", "--verbose"});
+  CHECK(told.exit_code == 0);
+  const NpzFile got = opened(folder / "out.npz");
+  CHECK(got.find("d_v")->header.descr == "<f8");
+  CHECK(got.find("d_sink")->header.shape == std::vector<std::uint64_t>{8});
+  const std::vector<double> attn = values(got, "attn"), d_v = values(got, "d_v");
+  for (std::size_t key = 0; key < 10; ++key) {
+    for (std::size_t col = 0; col < 8; ++col) {
+      const double weight = attn[(5 * 10 + 3) * 10 + key];
+      CHECK(d_v[(1 * 10 + key) * 8 + col] == (col == 2 ? weight : 0));  // head 5 reads the second of the two
+    }
+  }
+  CHECK(told.out.starts_with("gradient of O[3, 2] of head 5 = "));
+}
+
+TEST_CASE("targets and formats that cannot be are refused, with what is allowed") {
+  const TempFolder folder;
+  const std::string file = kData + "sdpa/plain.npz", out = folder / "out.npz";
+  for (const std::string text : {"squares", "out", "out:", "out:1", "out:1:2:3", "out:-1:0", "out:1:0x", "attn:0:1",
+                                 "q:0:1:2", "attn:0:1:99999999999999999999"}) {
+    check_refused(qkvlab({"run", file, "--gradient", text, "-o", out}), 2,
+                  "--gradient: \"" + text + "\" is not sum-of-squares, out:ROW:COL, concat:ROW:COL, nor heads_out");
+  }
+  check_refused(qkvlab({"run", file, "--gradient", "out:0:0", "-o", out}), 2,
+                "--gradient: out is not there: this session has no wo");
+  check_refused(qkvlab({"run", file, "--gradient", "attn:0:7:0", "-o", out}), 2,
+                "attn has no cell at row 7, column 0: rows are 0 to 6, columns 0 to 6");
+  check_refused(qkvlab({"run", file, "--precision", "half", "-o", out}), 2,
+                "--precision: there is no \"half\"; there are float64, float32, bfloat16, float16");
+  CHECK(folder.names().empty());
+}
