@@ -258,9 +258,7 @@ void App::Impl::wait_for_newest() {
   update_lens();
   lens_engine.wait();
   update_lens();
-  if (sources->tiles().idle()) return;
-  sources->tiles().wait();
-  redraw = true;
+  if (sources->wait()) redraw = true;
 }
 
 void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {

@@ -174,7 +174,13 @@ void SourcePictures::begin_frame(const Trace& trace) {
   const std::shared_ptr<const void> origin = trace.streams.empty() ? nullptr : trace.streams.front();
   tiles_.follow(origin);
   tiles_.begin_frame();
+  tiles_before_ = tiles_.computed();
   if (!origin) shown_.clear();
+}
+
+bool SourcePictures::wait() const {
+  tiles_.wait();
+  return tiles_.computed() != tiles_before_;
 }
 
 const Picture* SourcePictures::get(const Trace& trace, const PictureRequest& request) {

@@ -50,7 +50,8 @@ class SourcePictures {
   static Reduction reduction(MatrixKind kind) {
     return kind == MatrixKind::kAttn || kind == MatrixKind::kKeep ? Reduction::kMax : Reduction::kMean;
   }
-  TileStore& tiles() { return tiles_; }
+  // Waits for the tiles that were asked for. True when some came since begin_frame(): the next frame shows more.
+  bool wait() const;
 
  private:
   struct Shown {
@@ -62,6 +63,7 @@ class SourcePictures {
   TileStore tiles_;
   std::map<std::pair<MatrixKind, int>, Shown> shown_;
   std::uint64_t versions_ = 0;
+  std::uint64_t tiles_before_ = 0;  // computed before this frame
 };
 
 // The level at which a block is half a pixel to one pixel large; 0 where a cell is.

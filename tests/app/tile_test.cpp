@@ -34,11 +34,10 @@ Trace streamed_trace(bool causal, bool computed) {
 const Picture& settled(SourcePictures& pictures, const Trace& trace, const PictureRequest& request) {
   const Picture* picture = nullptr;
   do {
-    pictures.tiles().wait();
     pictures.begin_frame(trace);
     picture = pictures.get(trace, request);
     REQUIRE(picture != nullptr);
-  } while (!pictures.tiles().idle());
+  } while (pictures.wait());
   return *picture;
 }
 
@@ -154,7 +153,7 @@ TEST_SUITE("pictures") {
       CHECK((picture->values.array().isNaN() == (picture->keep.array() == 0)).all());
       CHECK(!picture->cell(0, 0));
     }
-    CHECK(pictures.tiles().idle());
+    CHECK(!pictures.wait());
   }
 
   TEST_CASE("near by, cells: coarse until their tiles are there, then exact") {
@@ -206,7 +205,6 @@ TEST_SUITE("pictures") {
     Matrix coarse(1, 1);
     trace.source(id)->reduce({1500, 1200, 2, 2}, 1, Reduction::kMean, coarse);
     CHECK(near->values(1501 - near->blocks.row, 1201 - near->blocks.col) == coarse(0, 0));
-    pictures.tiles().wait();
   }
 
   TEST_CASE("scores of hidden cells are shown near by, as where they are held") {
