@@ -1,4 +1,6 @@
 // `qkvlab run`: computes a file and writes every tensor of the computation.
+#include <algorithm>
+
 #include "app/cli/attention_flags.h"
 #include "app/cli/commands.h"
 #include "app/cli/lens_flags.h"
@@ -11,7 +13,7 @@ namespace qkv::cli {
 namespace {
 
 struct RunArguments {
-  std::optional<std::string> file, out, gradient, precision;
+  std::optional<std::string> file, out, gradient, precision, only;
   AttentionFlags attention;
   bool verbose = false;
 };
@@ -74,8 +76,46 @@ Status add_gradient(const std::string& file, const GradientTarget& target, const
   return Done{};
 }
 
+bool is_square(std::string_view name) {
+  const std::optional<MatrixKind> kind = kind_from_key(name);
+  return kind && *kind != MatrixKind::kBias && row_axis(*kind) == Axis::kQueries && col_axis(*kind) == Axis::kKeys;
+}
+
+// The names of --only. Empty: all.
+Result<std::vector<std::string>> parse_only(const std::optional<std::string>& words) {
+  std::vector<std::string> names;
+  for (std::size_t first = 0; words && first <= words->size();) {
+    const std::size_t comma = std::min(words->find(',', first), words->size());
+    names.push_back(words->substr(first, comma - first));
+    if (!kind_from_key(names.back())) {
+      std::vector<std::string_view> known;
+      for (const MatrixKind kind : kAllMatrixKinds) known.push_back(file_key(kind));
+      return unknown_name("--only", names.back(), known);
+    }
+    first = comma + 1;
+  }
+  return names;
+}
+
+// Refuses what would not fit before it is computed.
+Status check_size(const RunArguments& arguments, const std::vector<std::string>& only, const Session& session) {
+  const Result<Shapes> shapes = check_session(session);
+  if (!shapes.ok()) return shapes.error();
+  if (held_bytes(shapes.value()) <= kMostHeldBytes) return Done{};
+  const Shapes& s = shapes.value();
+  const std::string size = "scores, scaled and attn of " + std::to_string(s.heads) + "×" + std::to_string(s.nq) + "×" +
+                           std::to_string(s.nk) + " cells take " +
+                           format_fixed(held_bytes(s) / 1073741824.0, 1, false) + " GiB";
+  if (arguments.precision || arguments.gradient) {
+    return unsupported(size + ", and --precision and --gradient keep them all: use fewer tokens or heads");
+  }
+  if (!only.empty() && std::none_of(only.begin(), only.end(), is_square)) return Done{};
+  return unsupported(size + ": write what is smaller with --only q,k,v,heads_out,concat");
+}
+
 Result<Output> compute_output(const RunArguments& arguments, const Session& session,
-                              const std::optional<NumberFormat>& format, const std::optional<GradientTarget>& target) {
+                              const std::optional<NumberFormat>& format, const std::optional<GradientTarget>& target,
+                              const std::vector<std::string>& only) {
   Output output;
   if (format) {
     Result<Output> in_format = compute_in_format(*arguments.file, *format, session.problem);
@@ -86,6 +126,9 @@ Result<Output> compute_output(const RunArguments& arguments, const Session& sess
     if (!trace.ok()) return trace.error();
     output.arrays = arrays_of(trace.value());
   }
+  std::erase_if(output.arrays, [&](const NamedArray& array) {
+    return !only.empty() && std::find(only.begin(), only.end(), array.name) == only.end();
+  });
   if (target) {
     const bool wide = format == NumberFormat::kFloat64;
     if (const Status added = add_gradient(*arguments.file, *target, session.problem, wide, output); !added.ok()) {
@@ -108,13 +151,18 @@ Status run(const RunArguments& arguments) {
     if (!parsed.ok()) return parsed.error();
     target = parsed.value();
   }
+  const Result<std::vector<std::string>> only = parse_only(arguments.only);
+  if (!only.ok()) return only.error();
   Result<Input> input = open_input(*arguments.file);
   if (!input.ok()) return input.error();
   Session& session = input.value().session;
   if (const Status set = apply_attention_flags(arguments.attention, session); !set.ok()) return set;
+  if (const Status fits = check_size(arguments, only.value(), session); !fits.ok()) {
+    return located(*arguments.file, fits.error());
+  }
   if (const Status free = check_output(*arguments.out, input.value().path); !free.ok()) return free;
 
-  const Result<Output> output = compute_output(arguments, session, format, target);
+  const Result<Output> output = compute_output(arguments, session, format, target, only.value());
   if (!output.ok()) return output.error();
   const std::vector<NamedArray>& arrays = output.value().arrays;
   const Result<Bytes> content = npz_bytes(arrays);
@@ -143,6 +191,8 @@ int run_command(const Arguments& words) {
   add_text(app, "--precision", arguments.precision, "FORMAT",
            "Keep every step in float64 (arrays <f8), float32, bfloat16 or float16 (in float32 arrays); without it "
            "float64 is rounded once to float32");
+  add_text(app, "--only", arguments.only, "NAMES",
+           "Write these arrays alone, such as q,k,v,heads_out; for sessions whose scores are too large to write");
   add_attention_flags(app, arguments.attention);
   app.add_flag("--verbose", arguments.verbose,
                "Say what was written, the gradient's value, and how far the format is from float64");

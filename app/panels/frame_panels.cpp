@@ -171,7 +171,10 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
   };
   word(shapes, ui.colors().dim);
   const double ms = in.computed.trace.seconds * 1e3;
-  word(ms < 0.1 ? format_fixed(ms * 1e3, 0) + " µs" : format_fixed(ms, ms < 10 ? 2 : 0) + " ms", ui.colors().dim);
+  const std::string time = ms < 0.1   ? format_fixed(ms * 1e3, 0) + " µs"
+                           : ms < 1e4 ? format_fixed(ms, ms < 10 ? 2 : 0) + " ms"
+                                      : format_fixed(ms / 1e3, 1) + " s";
+  word(time, ui.colors().dim);
   if (!status.failure.empty())
     word("these are the last numbers: " + status.failure, ui.colors().bad);
   else

@@ -263,17 +263,20 @@ std::vector<NamedArray> arrays_of(const Trace& trace) {
   const auto member = [](const auto HeadTrace::*matrix) {
     return [matrix](const HeadTrace& head) -> const Matrix& { return head.*matrix; };
   };
-  arrays.push_back(head_array(MatrixKind::kScores, heads, member(&HeadTrace::scores)));
-  if (!trace.alibi.empty()) {
-    arrays.push_back(
-        head_array(MatrixKind::kAlibi, trace.alibi, [](const LazyMatrix& term) -> const Matrix& { return term.get(); }));
+  const bool holds_cells = trace.streams.empty();
+  if (holds_cells) arrays.push_back(head_array(MatrixKind::kScores, heads, member(&HeadTrace::scores)));
+  if (holds_cells && !trace.alibi.empty()) {
+    arrays.push_back(head_array(MatrixKind::kAlibi, trace.alibi,
+                                [](const LazyMatrix& term) -> const Matrix& { return term.get(); }));
   }
   if (trace.problem.options.bias) {
     arrays.push_back(matrix_array(MatrixKind::kBias, trace.problem.options.bias->get()));
   }
-  arrays.push_back(head_array(MatrixKind::kScaled, heads, member(&HeadTrace::scaled)));
-  arrays.push_back(keep_array(trace.keep));
-  arrays.push_back(head_array(MatrixKind::kAttn, heads, member(&HeadTrace::attn)));
+  if (holds_cells) {
+    arrays.push_back(head_array(MatrixKind::kScaled, heads, member(&HeadTrace::scaled)));
+    arrays.push_back(keep_array(trace.keep));
+    arrays.push_back(head_array(MatrixKind::kAttn, heads, member(&HeadTrace::attn)));
+  }
   arrays.push_back(head_array(MatrixKind::kHeadsOut, heads, member(&HeadTrace::out)));
   arrays.push_back(matrix_array(MatrixKind::kConcat, trace.concat));
   if (trace.problem.wo) arrays.push_back(matrix_array(MatrixKind::kWo, trace.problem.wo->get()));

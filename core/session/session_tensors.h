@@ -27,7 +27,7 @@ Status name_tokens_by_position(Session& session);
 
 // q k v scores scaled keep attn heads_out concat out, alibi and bias where they are on, and x with the weights of a
 // projected source: float32 with the head first, keep as uint8 [Nq, Nk], biases [n]; wo and bo where there are any.
-// Names as in matrix_id.h.
+// Names as in matrix_id.h. Of a streamed trace those with a cell for each query and key are left out.
 std::vector<NamedArray> arrays_of(const Trace& trace);
 
 }  // namespace qkv

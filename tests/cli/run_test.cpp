@@ -262,3 +262,37 @@ TEST_CASE("a locale with decimal commas changes no number") {
   check_silent(qkvlab({"render", "worked_example", "-o", folder / "plain.png", "--range", "-1.5,2.5"}));
   CHECK(read_text(folder / "german.png") == read_text(folder / "plain.png"));
 }
+
+TEST_CASE("--only writes the arrays that it names") {
+  const TempFolder folder;
+  check_silent(qkvlab({"run", "worked_example", "--only", "attn,heads_out", "-o", folder / "out.npz"}));
+  const NpzFile file = opened(folder / "out.npz");
+  CHECK(file.arrays().size() == 2);
+  CHECK(file.find("attn") != nullptr);
+  CHECK(file.find("heads_out") != nullptr);
+  check_refused(qkvlab({"run", "worked_example", "--only", "attn,weights", "-o", folder / "no.npz"}), 2, "weights");
+}
+
+TEST_CASE("scores that are too large to be written are refused before they are computed, the rest is not") {
+  const TempFolder folder;
+  constexpr std::uint64_t kTokens = 16384;  // 3 GiB of scores, scaled and attn
+  const std::vector<std::uint64_t> shape{1, kTokens, 1};
+  std::vector<NamedArray> arrays;
+  for (const char* name : {"q", "k", "v"}) arrays.push_back({name, shape, std::vector<float>(kTokens, 1.0f)});
+  const Result<Bytes> npz = npz_bytes(arrays);
+  REQUIRE(npz.ok());
+  write_text(folder / "large.npz", std::string(as_text(npz.value())));
+  const std::vector<std::string> words{"run", folder / "large.npz", "-o", folder / "out.npz"};
+  const auto with = [&words](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return qkvlab(more);
+  };
+  check_refused(with({}), 3, "1×16384×16384 cells take 3.0 GiB: write what is smaller with --only");
+  check_refused(with({"--only", "attn"}), 3, "3.0 GiB");
+  check_refused(with({"--only", "heads_out", "--gradient", "sum-of-squares"}), 3, "--gradient");
+  check_silent(with({"--only", "heads_out"}));
+  // Equal scores: every output is the mean of equal values, with a sum of 16,384 weights rounded on the way.
+  const std::vector<double> out = values(opened(folder / "out.npz"), "heads_out");
+  REQUIRE(out.size() == kTokens);
+  for (const double value : out) CHECK(value == doctest::Approx(1).epsilon(1e-5));
+}
