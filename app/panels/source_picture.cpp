@@ -56,13 +56,14 @@ class Mosaic {
   Mosaic(TileStore& tiles, Picture& picture, Cells source, Cells keep, const PictureRequest& request)
       : tiles_(tiles), picture_(picture), source_(std::move(source)), keep_(std::move(keep)), id_(request.id) {}
 
-  // Asks for the tiles that are missing, those in the middle first. True when one has come.
+  // Asks for the tiles, those in the middle first. True when one has come that the picture does not have.
   bool ask() {
-    const Index across = picture_.blocks.cols == 0 ? 0 : columns();
     bool any = false;
+    found_.resize(picture_.ready.size());
     for (const Index n : from_the_middle()) {
-      if (picture_.ready[static_cast<std::size_t>(n)]) continue;
-      any = tiles_.get(source_, key(n / across, n % across), SourcePictures::reduction(id_.kind)) != nullptr || any;
+      const auto at = static_cast<std::size_t>(n);
+      found_[at] = tiles_.get(source_, key(n / columns(), n % columns()), SourcePictures::reduction(id_.kind));
+      any = any || (found_[at] && !picture_.ready[at]);
     }
     return any;
   }
@@ -72,9 +73,10 @@ class Mosaic {
     picture_.keep = keep_ ? Matrix::Ones(picture_.blocks.rows, picture_.blocks.cols) : Matrix();
     picture_.complete = true;
     for (Index n = 0; n < static_cast<Index>(picture_.ready.size()); ++n) {
-      const bool ready = put(key(n / columns(), n % columns()));
-      picture_.ready[static_cast<std::size_t>(n)] = ready;
-      picture_.complete = picture_.complete && ready;
+      const auto at = static_cast<std::size_t>(n);
+      put(key(n / columns(), n % columns()), found_[at].get());
+      picture_.ready[at] = found_[at] != nullptr;
+      picture_.complete = picture_.complete && picture_.ready[at];
     }
   }
 
@@ -97,25 +99,22 @@ class Mosaic {
     return order;
   }
 
-  // True when the tile itself was there.
-  bool put(const TileKey& at) {
+  void put(const TileKey& at, const Matrix* tile) {
     const Rect cells = tile_cells(at, source_->rows(), source_->cols());
     const Rect blocks = {at.row * picture_.tile, at.col * picture_.tile, blocks_of(cells.rows, level()),
                          blocks_of(cells.cols, level())};
     const Index row = blocks.row - picture_.blocks.row, col = blocks.col - picture_.blocks.col;
     MatrixRef to = picture_.values.block(row, col, blocks.rows, blocks.cols);
-    const auto tile = tiles_.find(at);
-    if (tile) {
+    if (tile != nullptr) {
       to = *tile;
     } else {
       put_coarser(blocks, to);
     }
     // Hidden cells of scores and scaled have values that can be seen near by; from afar they are left out.
-    const bool hides = !tile || level() > 0 || id_.kind == MatrixKind::kAttn;
+    const bool hides = tile == nullptr || level() > 0 || id_.kind == MatrixKind::kAttn;
     if (keep_ && hides) {
       keep_->reduce(cells, level(), Reduction::kMax, picture_.keep.block(row, col, blocks.rows, blocks.cols));
     }
-    return tile != nullptr;
   }
 
   void put_coarser(const Rect& blocks, MatrixRef to) {
@@ -141,6 +140,7 @@ class Mosaic {
   Picture& picture_;
   Cells source_, keep_;
   MatrixId id_;
+  std::vector<std::shared_ptr<const Matrix>> found_;  // of the picture's tiles
 };
 
 // Whole tiles around the visible cells.
