@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "app/panels/lens.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -80,6 +81,12 @@ void draw_card(Ui& ui, const StageInput& in, StageState& state, int head, ImVec2
   // The same in every card: numbers that fit one head would not fit another.
   constexpr float kNumberCell = 30;
   place.numbers = side >= kNumberCell * static_cast<float>(in.computed.trace.shapes.nk);
+  if (has_lens(in, place.id)) {
+    const std::string title = lens_title(ui, in, place.id, false, "", {side - 72, place.numbers});
+    draw_text_in(ui, list, FontRole::kSmall11, {min.x, min.y}, {max.x - kPadding, min.y + kTitle}, ui.colors().dim,
+                 title, TextAlign::kRight);
+    place.unit_is_written = true;
+  }
   open = draw_matrix(ui, in, state, place, queue) || open;
   const TraceDigest& digest = in.computed.digest;
   draw_stats(ui, list, digest.heads[static_cast<std::size_t>(head)], !digest.refining,

@@ -165,7 +165,8 @@ void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const C
   if (window.rows <= 0 || window.cols <= 0) return;
   // Numbers of a matrix that is not held come all at once.
   if (canvas.cells.held == nullptr && (canvas.picture == nullptr || !canvas.picture->complete)) return;
-  const float factor = canvas.place.title.empty() ? 1 : lens_factor(in, canvas.place.id);
+  const bool in_units = !canvas.place.title.empty() || canvas.place.unit_is_written;
+  const float factor = in_units ? lens_factor(in, canvas.place.id) : 1;
   const auto value = [&](Index r, Index c) {
     const CellRef cell = canvas.cell(r, c);
     return canvas.value(cell) * factor;

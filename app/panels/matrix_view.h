@@ -22,6 +22,7 @@ struct MatrixPlace {
   float top_room = 20;     // for column labels, above the cells
   float bar_room = 0;      // between title and labels
   bool numbers = true;
+  bool unit_is_written = false;  // of a lens, by the caller; else it stands in the title
   bool interactive = true;  // takes hover, selection and edits; false: only hover and click
 };
 
