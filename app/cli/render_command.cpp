@@ -164,6 +164,9 @@ Status render(const RenderArguments& arguments) {
   const Status free = check_picture_outputs(*arguments.out, arguments.layout, input.value().path);
   if (!free.ok()) return free;
 
+  const Result<Shapes> shapes = check_session(session);
+  if (!shapes.ok()) return located(*arguments.file, shapes.error());
+  if (const Status fits = check_figure_size(shapes.value()); !fits.ok()) return located(*arguments.file, fits.error());
   const Result<Trace> trace = compute(*arguments.file, session);
   if (!trace.ok()) return trace.error();
   if (const Status set = set_head(arguments, trace.value(), spec); !set.ok()) return set;

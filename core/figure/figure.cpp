@@ -151,8 +151,17 @@ ColorRange view_range(const Trace& trace, const ViewSettings& look, FigureView v
   return resolve_range(is_weights(kind) ? look.weights_range : look.signed_range, view_extent(trace, view, kind, head));
 }
 
+Status check_figure_size(const Shapes& shapes) {
+  const double bytes = held_bytes(shapes);
+  if (bytes <= kMostHeldBytes) return Done{};
+  return unsupported("a figure of " + std::to_string(shapes.heads) + (shapes.heads == 1 ? " head" : " heads") + " of " +
+                     std::to_string(shapes.nq) + " × " + std::to_string(shapes.nk) + " cells is too large (" +
+                     format_fixed(bytes, 0) + " bytes of matrices): take a picture of the window, or use fewer tokens");
+}
+
 Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,
                              const TextShaper& shaper) {
+  if (!trace.streams.empty()) return check_figure_size(trace.shapes).error();
   if (const Status checked = check_spec(trace, spec); !checked.ok()) return checked.error();
   std::optional<Figure> figure = try_cell(session, trace, spec, spec.cell_px, shaper);
   if (!figure) return too_large(session, trace, spec, shaper);

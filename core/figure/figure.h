@@ -78,6 +78,10 @@ ColorRange view_range(const Trace& trace, const ViewSettings& look, FigureView v
 // Name of the colour map of a kind. The mask has no values to show: it takes the middle of the theme's map.
 std::string view_colormap(const ViewSettings& look, MatrixKind kind);
 
+// A figure draws every cell: kUnsupported for shapes whose N² matrices are too large to be held. To be asked before
+// they are computed.
+Status check_figure_size(const Shapes& shapes);
+
 // Lays out what `spec` asks for. `trace` must outlive the figure. Errors: kBadInput where the trace has no such
 // matrix or head, or the picture would exceed kMaxFigurePx on a side or kMaxFigureArea (with the largest cell size
 // that fits).

@@ -83,7 +83,7 @@ class OurAttention {
     const Index rows = preferred_row_block(input(0), output(0)), blocks = (n + rows - 1) / rows;
     pool_.run(heads * blocks, [&](std::ptrdiff_t task, int worker) {
       // Of a causal head the long rows first, so that no thread begins one when the others are done.
-      const Index h = task % heads, first = (blocks - 1 - task / heads) * rows;
+      const Index h = task / blocks, first = (blocks - 1 - task % blocks) * rows;
       attend_rows(input(h), first, std::min(rows, n - first), output(h), scratch_[static_cast<std::size_t>(worker)]);
     });
   }

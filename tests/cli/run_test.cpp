@@ -290,6 +290,7 @@ TEST_CASE("scores that are too large to be written are refused before they are c
   check_refused(with({}), 3, "1×16384×16384 cells take 3.0 GiB: write what is smaller with --only");
   check_refused(with({"--only", "attn"}), 3, "3.0 GiB");
   check_refused(with({"--only", "heads_out", "--gradient", "sum-of-squares"}), 3, "--gradient");
+  check_refused(qkvlab({"render", folder / "large.npz", "-o", folder / "out.png"}), 3, "too large");
   check_silent(with({"--only", "heads_out"}));
   // Equal scores: every output is the mean of equal values, with a sum of 16,384 weights rounded on the way.
   const std::vector<double> out = values(opened(folder / "out.npz"), "heads_out");
