@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/app_impl.h"
+#include "app/panels/save_arrays.h"
 #include "core/figure/paint.h"
 #include "core/session/session_file.h"
 
@@ -54,6 +55,14 @@ void App::Impl::run(CommandId command) {
     case CommandId::kScreenshot:
       open_file_dialog(dialogs.file, FilePurpose::kScreenshot, export_folder() / "qkvlab.png");
       break;
+    case CommandId::kSaveMatrix:
+      dialogs.saving = meant_matrix(input(), stage);
+      open_file_dialog(dialogs.file, FilePurpose::kSaveMatrix,
+                       export_folder() / matrix_file_name(input(), dialogs.saving));
+      break;
+    case CommandId::kSaveArrays:
+      open_file_dialog(dialogs.file, FilePurpose::kSaveArrays, export_folder() / arrays_file_name(input()));
+      break;
     case CommandId::kQuit:
       with_saved_work([this] { quit = true; });
       break;
@@ -65,6 +74,19 @@ void App::Impl::run(CommandId command) {
       break;
     case CommandId::kCopy:
       copy_selection(input(), stage, queue);
+      break;
+    case CommandId::kCopyMatrix:
+      copy_matrix(input(), stage, queue);
+      break;
+    case CommandId::kCopyNumpy:
+      copy_code(input(), CodeKind::kNumpy, queue);
+      break;
+    case CommandId::kCopyPytorch:
+      copy_code(input(), CodeKind::kPytorch, queue);
+      break;
+    case CommandId::kCopyLatex:
+      wait_for_newest();  // the document is of what was edited, not of the last result
+      copy_code(input(), CodeKind::kLatex, queue);
       break;
     case CommandId::kPaste:
       paste_selection(input(), stage, queue);
@@ -261,6 +283,24 @@ void App::Impl::wait_for_newest() {
   if (sources->wait()) redraw = true;
 }
 
+void App::Impl::save_arrays(FilePurpose purpose, const fs::path& chosen) {
+  const bool is_matrix = purpose == FilePurpose::kSaveMatrix;
+  const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + (is_matrix ? ".csv" : ".npz"));
+  with_overwrite_asked(to, [this, purpose, is_matrix, to] {
+    wait_for_newest();
+    const Result<ArrayContent> content = is_matrix ? matrix_content(input(), dialogs.saving, to) : all_content(input());
+    const Status done = content ? write_file_atomically(to, content.value().bytes) : Status(content.error());
+    if (done) {
+      preferences.export_folder = fs::absolute(to).parent_path().string();
+      say("Saved " + to.string() + " (" + content.value().words + ")");
+      return;
+    }
+    say("Could not save " + to.string() + ": " + done.error().message, 9);
+    // A place that can't be written: the dialog stays, with what was typed.
+    if (content) open_file_dialog(dialogs.file, purpose, to);
+  });
+}
+
 void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
   switch (purpose) {
     case FilePurpose::kOpen:
@@ -278,6 +318,10 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
     case FilePurpose::kExport:
       dialogs.exporting.path.edit.set(chosen.string());
       dialogs.exporting.open = dialogs.exporting.just_opened = true;
+      break;
+    case FilePurpose::kSaveMatrix:
+    case FilePurpose::kSaveArrays:
+      save_arrays(purpose, chosen);
       break;
     case FilePurpose::kScreenshot: {
       const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + ".png");

@@ -23,6 +23,7 @@ namespace qkv {
 
 struct Dialogs {
   FileDialogState file;
+  MatrixId saving;  // of FilePurpose::kSaveMatrix
   ExportState exporting;
   QuestionState question;
   InfoState shortcuts, about;
@@ -103,6 +104,7 @@ struct App::Impl {
   void with_saved_work(std::function<void()> then);
   void with_overwrite_asked(const std::filesystem::path& to, std::function<void()> then);
   void export_picture(const ExportRequest& request);
+  void save_arrays(FilePurpose purpose, const std::filesystem::path& to);
   void file_chosen(FilePurpose purpose, const std::filesystem::path& chosen);
   void wait_for_newest();
   std::filesystem::path export_folder() const;

@@ -43,10 +43,11 @@ int window_command(const Arguments& words) {
   app.add_flag("--version", version, "Print the version");
   app.footer(
       "Without a window (each has its own --help):\n"
-      "  qkvlab run FILE -o OUT.npz         compute; write every tensor\n"
+      "  qkvlab run FILE -o OUT.npz         compute; write every tensor (one as .npy, .csv)\n"
       "  qkvlab render FILE -o OUT.png      a figure of a matrix, a head, all heads or Concat·W^O\n"
       "  qkvlab screenshot FILE -o OUT.png  the window, drawn without a display\n"
       "  qkvlab inspect FILE [--json]       what is in a session or tensor file\n"
+      "  qkvlab code FILE --as numpy        a script in NumPy or PyTorch, or a LaTeX document\n"
       "  qkvlab bench                       time attention on this machine\n"
       "\n"
       "Examples:\n"
@@ -62,11 +63,12 @@ int window_command(const Arguments& words) {
 
 int dispatch(int argc, char** argv) {
   using Command = int (*)(const Arguments&);
-  constexpr std::array<std::pair<std::string_view, Command>, 5> kCommands{{{"run", cli::run_command},
+  constexpr std::array<std::pair<std::string_view, Command>, 6> kCommands{{{"run", cli::run_command},
                                                                            {"render", cli::render_command},
                                                                            {"screenshot", cli::screenshot_command},
                                                                            {"inspect", cli::inspect_command},
-                                                                           {"bench", cli::bench_command}}};
+                                                                           {"bench", cli::bench_command},
+                                                                           {"code", cli::code_command}}};
   Arguments words(argv + (argc > 0 ? 1 : 0), argv + argc);
   for (const auto& [name, command] : kCommands) {
     if (words.empty() || words.front() != name) continue;

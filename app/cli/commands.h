@@ -10,5 +10,6 @@ int render_command(const Arguments& words);
 int screenshot_command(const Arguments& words);
 int inspect_command(const Arguments& words);
 int bench_command(const Arguments& words);
+int code_command(const Arguments& words);
 
 }  // namespace qkv::cli

@@ -106,6 +106,10 @@ const char* title_of(FilePurpose purpose) {
       return "Export picture";
     case FilePurpose::kScreenshot:
       return "Save a picture of the window";
+    case FilePurpose::kSaveMatrix:
+      return "Save matrix as .csv, .npy or .npz";
+    case FilePurpose::kSaveArrays:
+      return "Save all matrices as .npz";
   }
   return "";
 }

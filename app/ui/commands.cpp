@@ -14,13 +14,19 @@ constexpr std::array kCommands = {
     CommandInfo{kSaveAs, MenuId::kFile, "Save as…", {Key::kS, true, true}},
     CommandInfo{kExport, MenuId::kFile, "Export picture…", {Key::kE, true}, true},
     CommandInfo{kScreenshot, MenuId::kFile, "Save a picture of the window…", {Key::kE, true, true}},
+    CommandInfo{kSaveMatrix, MenuId::kFile, "Save matrix as…", {}, true},
+    CommandInfo{kSaveArrays, MenuId::kFile, "Save all matrices as .npz…"},
     CommandInfo{kQuit, MenuId::kFile, "Quit", {Key::kQ, true}, true},
     CommandInfo{kUndo, MenuId::kEdit, "Undo", {Key::kZ, true}},
     CommandInfo{kRedo, MenuId::kEdit, "Redo", {Key::kZ, true, true}},
     CommandInfo{kCopy, MenuId::kEdit, "Copy cells", {Key::kC, true}, true},
+    CommandInfo{kCopyMatrix, MenuId::kEdit, "Copy matrix", {Key::kC, true, true}},
     CommandInfo{kPaste, MenuId::kEdit, "Paste cells", {Key::kV, true}},
     CommandInfo{kSelectAll, MenuId::kEdit, "Choose the whole matrix", {Key::kA, true}},
     CommandInfo{kFill, MenuId::kEdit, "Fill the chosen cells…", {Key::kD, true}},
+    CommandInfo{kCopyNumpy, MenuId::kEdit, "Copy as NumPy", {}, true},
+    CommandInfo{kCopyPytorch, MenuId::kEdit, "Copy as PyTorch"},
+    CommandInfo{kCopyLatex, MenuId::kEdit, "Copy as LaTeX"},
     CommandInfo{kTabHead, MenuId::kView, "One head", {Key::k1, true}},
     CommandInfo{kTabHeads, MenuId::kView, "All heads", {Key::k2, true}},
     CommandInfo{kTabConcat, MenuId::kView, "Concat · Wᴼ", {Key::k3, true}},
@@ -42,7 +48,7 @@ constexpr std::array kCommands = {
 };
 
 // Text fields use these themselves.
-bool belongs_to_text(CommandId id) { return id == kCopy || id == kPaste || id == kSelectAll; }
+bool belongs_to_text(CommandId id) { return id == kCopy || id == kCopyMatrix || id == kPaste || id == kSelectAll; }
 bool needs_free_keyboard(CommandId id) { return id == kPreviousHead || id == kNextHead; }
 
 }  // namespace

@@ -96,7 +96,7 @@ std::string option_list(const Session& session, const Shapes& shapes) {
   }
   if (options.alibi) items += alibi_item(shapes.heads);
   items += position_item(options, shapes);
-  if (options.causal) items += item("Causal: a query sees no key behind it, $j \\le i$.");
+  if (options.causal) items += item("Causal: a query sees no key after it, $j \\le i$.");
   if (options.window)
     items += item("Window: a query sees keys with $|i - j| < " + std::to_string(*options.window) + "$.");
   items += padding_item(session) + sink_item(options.sink);
@@ -122,7 +122,7 @@ class Writer {
       body += "\nThe other " + std::to_string(shapes_.heads - kMostHeads) + " heads go the same way.\n";
     }
     body += finish();
-    return latex_preamble(is_ascii(body)) + "\\begin{document}\n" + body + "\\end{document}\n";
+    return latex_preamble(body) + "\\begin{document}\n" + body + "\\end{document}\n";
   }
 
  private:
@@ -131,8 +131,8 @@ class Writer {
     if (!session_.title.empty()) text += "\\section*{" + latex_text(session_.title) + "}\n";
     text += "\\[O = " + math_of(attention_formula(options_)) + "\\]\n";
     text += "$N_q = " + std::to_string(shapes_.nq) + "$ queries, $N_k = " + std::to_string(shapes_.nk) +
-            "$ keys, $H = " + std::to_string(shapes_.heads) + "$ heads, $d_k = " + std::to_string(shapes_.d_k) +
-            "$, $d_v = " + std::to_string(shapes_.d_v) + "$";
+            "$ keys, $H = " + std::to_string(shapes_.heads) + (shapes_.heads == 1 ? "$ head" : "$ heads") +
+            ", $d_k = " + std::to_string(shapes_.d_k) + "$, $d_v = " + std::to_string(shapes_.d_v) + "$";
     if (shapes_.d_model > 0) text += ", $d_{\\mathrm{model}} = " + std::to_string(shapes_.d_model) + "$";
     return text + ".\n" + option_list(session_, shapes_);
   }

@@ -99,32 +99,41 @@ bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-std::string latex_preamble(bool ascii_only) {
+std::string latex_preamble(std::string_view body) {
+  const auto uses = [&](std::string_view macro) { return body.find(macro) != std::string_view::npos; };
+  const bool ascii_only = is_ascii(body);
   std::string text = ascii_only ? "% Compile with pdflatex, xelatex or lualatex.\n"
                                 : "% Compile with xelatex or lualatex: some tokens are not ASCII.\n";
   text +=
       "\\documentclass{article}\n\\usepackage[a4paper,margin=2cm]{geometry}\n\\usepackage{amsmath}\n"
       "\\usepackage{graphicx}\n";
-  if (!ascii_only) {
+  if (!ascii_only) text += "\\usepackage{fontspec}\n";
+  if (uses("\\cjk{")) {
     text +=
-        "\\usepackage{fontspec}\n"
-        "% Fonts for what the main font lacks, where they are installed.\n"
         "\\IfFontExistsTF{Noto Sans CJK TC}{\\newfontfamily\\cjkfont{Noto Sans CJK TC}}{%\n"
         "  \\IfFontExistsTF{FandolHei}{\\newfontfamily\\cjkfont{FandolHei}}{\\newcommand\\cjkfont{}}}\n"
+        "\\newcommand\\cjk[1]{{\\cjkfont #1}}\n";
+  }
+  if (uses("\\other{")) {
+    text +=
         "\\IfFontExistsTF{DejaVu Sans}{\\newfontfamily\\otherfont{DejaVu Sans}}{%\n"
         "  \\IfFontExistsTF{Noto Sans}{\\newfontfamily\\otherfont{Noto Sans}}{\\newcommand\\otherfont{}}}\n"
-        "\\newcommand\\cjk[1]{{\\cjkfont #1}}\n"
-        "\\newcommand\\other[1]{{\\otherfont #1}}\n"
-        "\\IfFontExistsTF{Noto Emoji}{\\newfontfamily\\emojifont{Noto Emoji}\\newcommand\\emoji[2]{{\\emojifont "
-        "#1}}}{%\n"
+        "\\newcommand\\other[1]{{\\otherfont #1}}\n";
+  }
+  if (uses("\\emoji{")) {
+    text +=
+        "% An emoji, or its code point where no font has it.\n"
+        "\\IfFontExistsTF{Noto Emoji}{\\newfontfamily\\emojifont{Noto Emoji}"
+        "\\newcommand\\emoji[2]{{\\emojifont #1}}}{%\n"
         "  \\newcommand\\emoji[2]{#2}}\n";
   }
+  if (uses("\\ascii{")) text += "\\newcommand\\ascii[1]{{\\ttfamily\\symbol{#1}}}\n";
   return text +
-         "\\newcommand\\ascii[1]{{\\ttfamily\\symbol{#1}}}\n"
          "\\newcommand\\token[1]{\\text{\\footnotesize\\ttfamily #1}}\n"
          "% As wide as it is, but not wider than the page.\n"
          "\\newcommand\\fit[1]{\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}"
          "{$\\displaystyle #1$}}\n"
+         "\\renewcommand\\arraystretch{1.15}\n"
          "\\setlength\\parindent{0pt}\n";
 }
 

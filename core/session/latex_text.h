@@ -12,8 +12,8 @@ namespace qkv {
 // Whether pdflatex can set it: nothing but ASCII.
 bool is_ascii(std::string_view text);
 
-// The preamble of a document whose texts are ASCII alone, or not: \token, \ascii, \fit, and \cjk, \other, \emoji.
-std::string latex_preamble(bool ascii_only);
+// The preamble that a body of what follows here needs, fonts only where its texts are not ASCII alone.
+std::string latex_preamble(std::string_view body);
 
 // `text` for running text: characters that LaTeX takes as commands or would join are spelled \ascii{92}, scripts that
 // the main font lacks are marked \cjk{…}, \other{…}, \emoji{…}{U+1F600}. One line; of more than `most` characters the

@@ -126,10 +126,14 @@ std::string input_lines(const Session& session, const PythonDialect& dialect, co
   if (loaded) text += "data = np.load(Path(__file__).with_name(" + python_string(data_file) + "))\n";
   for (const ScriptInput& input : script_inputs(session.problem)) {
     const std::string name(file_key(input.kind));
+    const std::size_t start = text.size();
     text += name + " = " +
             (loaded ? filled_in(dialect.load_numbers, "\"" + name + "\"")
                     : filled_in(dialect.make_numbers, literal_of(session, input)));
-    text += shape_comment(input.kind) + "\n";
+    // Behind the first bracket of a matrix that takes many lines.
+    const std::size_t open = text.find("[\n", start);
+    text += "\n";
+    text.insert(open == std::string::npos ? text.size() - 1 : open + 1, shape_comment(input.kind));
   }
   return text + option_inputs(session.problem.options, dialect, loaded);
 }
@@ -257,7 +261,8 @@ std::string script_start(const Session& session, const Shapes& shapes, const Pyt
                      "# give it a file name, such as steps.npz, and it saves every step there.\n#\n";
   if (!session.title.empty()) text += "# " + comment_text(session.title, 100) + "\n";
   text += "# " + attention_formula(session.problem.options) + "\n# " + std::to_string(shapes.nq) + " queries, " +
-          std::to_string(shapes.nk) + " keys, heads: " + std::to_string(shapes.heads) + "\n";
+          std::to_string(shapes.nk) + " keys, " + std::to_string(shapes.heads) +
+          (shapes.heads == 1 ? " head" : " heads") + "\n";
   text += "import sys\n";
   if (data_file.empty()) {
     text += imported_values(session.problem);
@@ -283,7 +288,7 @@ std::string position_lines(const AttentionOptions& options, const Shapes& shapes
 
 std::string mask_lines(const AttentionOptions& options) {
   std::string text;
-  if (options.causal) text += "keep &= j <= i  # causal: no key behind the query\n";
+  if (options.causal) text += "keep &= j <= i  # causal: no key after the query\n";
   if (options.window) {
     text += "keep &= abs(i - j) < " + std::to_string(*options.window) + "  # window\n";
   }
@@ -325,7 +330,10 @@ std::string save_arguments(const Problem& problem, const std::string& suffix, co
   std::string text;
   for (const std::string name : {"q", "k", "v", "scores", "scaled", "keep", "attn", "heads_out", "concat", "out"}) {
     if (name == "out" && !problem.wo) continue;
-    text += (text.empty() ? "" : ", ") + name + "=" + (name == "keep" ? keep : name + suffix);
+    text += (text.empty()     ? ""
+             : name == "attn" ? ",\n             "
+                              : ", ") +
+            name + "=" + (name == "keep" ? keep : name + suffix);
   }
   return text;
 }

@@ -132,27 +132,31 @@ inline void check_steps(const std::string& stem, const Problem& problem) {
 // Runs all `scripts` of a folder, "0.py", "1.py", …, each saving its steps beside it ("0.steps.npz", keep as
 // "0.keep.npy" too), in one Python, since
 // starting NumPy takes longer than they do. Warnings are errors. What went wrong, one line each; empty: nothing.
-inline std::string run_scripts(const std::string& python, const TempFolder& folder, std::size_t count) {
-  write_text(folder / "driver.txt",
-             "import contextlib, io, runpy, sys, warnings\n"
-             "import numpy as np\n"
-             "warnings.simplefilter('error')\n"
-             "for n in range(int(sys.argv[2])):\n"
-             "    stem = f'{sys.argv[1]}/{n}'\n"
-             "    said = io.StringIO()\n"
-             "    kept, sys.argv = sys.argv, [stem + '.py', stem + '.steps.npz']\n"
-             "    try:\n"
-             "        with contextlib.redirect_stdout(said):\n"
-             "            runpy.run_path(stem + '.py', run_name='__main__')\n"
-             "        if 'attn' not in said.getvalue() or 'out' not in said.getvalue(): print(n, 'prints nothing')\n"
-             "        steps = dict(np.load(stem + '.steps.npz'))\n"
-             "        np.savez(stem + '.steps.npz', **{name: np.ascontiguousarray(steps[name]) for name in steps})\n"
-             "        keep = steps['keep']\n"
-             "        if keep.dtype != np.uint8: print(n, 'keep is', keep.dtype)\n"
-             "        np.save(stem + '.keep.npy', keep.astype(np.float32))\n"
-             "    except BaseException as error:\n"
-             "        print(n, repr(error))\n"
-             "    sys.argv = kept\n");
+// `prelude` runs first.
+inline std::string run_scripts(const std::string& python, const TempFolder& folder, std::size_t count,
+                               const std::string& prelude = {}) {
+  write_text(
+      folder / "driver.txt",
+      std::string("import contextlib, io, runpy, sys, warnings\n"
+                  "import numpy as np\n"
+                  "warnings.simplefilter('error')\n") +
+          prelude +
+          "for n in range(int(sys.argv[2])):\n"
+          "    stem = f'{sys.argv[1]}/{n}'\n"
+          "    said = io.StringIO()\n"
+          "    kept, sys.argv = sys.argv, [stem + '.py', stem + '.steps.npz']\n"
+          "    try:\n"
+          "        with contextlib.redirect_stdout(said):\n"
+          "            runpy.run_path(stem + '.py', run_name='__main__')\n"
+          "        if 'attn' not in said.getvalue() or 'out' not in said.getvalue(): print(n, 'prints nothing')\n"
+          "        steps = dict(np.load(stem + '.steps.npz'))\n"
+          "        np.savez(stem + '.steps.npz', **{name: np.ascontiguousarray(steps[name]) for name in steps})\n"
+          "        keep = steps['keep']\n"
+          "        if keep.dtype != np.uint8: print(n, 'keep is', keep.dtype)\n"
+          "        np.save(stem + '.keep.npy', keep.astype(np.float32))\n"
+          "    except BaseException as error:\n"
+          "        print(n, repr(error))\n"
+          "    sys.argv = kept\n");
   Process process({python, folder / "driver.txt", folder.path().string(), std::to_string(count)});
   const Finished finished = process.wait(300);
   if (finished.exit_code != 0) return "Python ended with " + std::to_string(finished.exit_code) + ": " + finished.err;
