@@ -31,7 +31,17 @@ std::string math_of(std::string formula) {
   return formula;
 }
 
-std::string exact(float value) { return "$" + latex_number(value, 6) + "$"; }
+std::string exact(float value) { return "$" + latex_exact(value) + "$"; }
+
+// "$1$, $0.5$, \\dots" of the heads that are written out: lines can break between them.
+template <class ValueOf>
+std::string of_heads(int heads, ValueOf value_of) {
+  std::string text;
+  for (int head = 0; head < std::min(heads, kMostHeads); ++head) {
+    text += (head > 0 ? ", " : "") + exact(static_cast<float>(value_of(head)));
+  }
+  return heads > kMostHeads ? text + ", \\dots" : text;
+}
 
 std::string item(const std::string& sentence) { return "\\item " + sentence + "\n"; }
 
@@ -43,14 +53,9 @@ std::string rope_item(const Rope& rope) {
 }
 
 std::string alibi_item(int heads) {
-  std::string slopes;
-  for (int head = 0; head < std::min(heads, kMostHeads); ++head) {
-    slopes += (head > 0 ? ", " : "") + latex_number(alibi_slope(head, heads), 6);
-  }
-  if (heads > kMostHeads) slopes += ", \\dots";
   return item(
-      "ALiBi adds $-m_h \\cdot |i - j|$ for the query at $i$ and the key at $j$; the slopes of the heads are $" +
-      slopes + "$.");
+      "ALiBi adds $-m_h \\cdot |i - j|$ for the query at $i$ and the key at $j$; the slopes $m_h$ of the heads are " +
+      of_heads(heads, [&](int head) { return alibi_slope(head, heads); }) + ".");
 }
 
 std::string position_item(const AttentionOptions& options, const Shapes& shapes) {
@@ -75,12 +80,9 @@ std::string padding_item(const Session& session) {
 
 std::string sink_item(const std::vector<float>& sink) {
   if (sink.empty()) return "";
-  std::string values;
-  for (std::size_t head = 0; head < std::min<std::size_t>(sink.size(), kMostHeads); ++head) {
-    values += (head > 0 ? ", " : "") + latex_number(sink[head], 6);
-  }
-  if (sink.size() > kMostHeads) values += ", \\dots";
-  return item("The sink is a logit in the denominator of the softmax alone, of each head: $" + values + "$.");
+  const auto value_of = [&](int head) { return sink[static_cast<std::size_t>(head)]; };
+  return item("The sink is a logit in the denominator of the softmax alone, of each head: " +
+              of_heads(static_cast<int>(sink.size()), value_of) + ".");
 }
 
 // What each option of the session means.

@@ -86,6 +86,16 @@ bool all_whole(const LatexMatrix& matrix, const std::vector<Index>& rows, const 
   return true;
 }
 
+// "1.2e+08" as "1.2\cdot 10^{8}".
+std::string with_power(const std::string& text) {
+  const std::size_t e = text.find('e');
+  if (e == std::string::npos) return text;
+  int exponent = 0;
+  const std::size_t first = e + (text[e + 1] == '+' ? 2 : 1);  // from_chars reads no plus
+  std::from_chars(text.data() + first, text.data() + text.size(), exponent);
+  return text.substr(0, e) + "\\cdot 10^{" + std::to_string(exponent) + "}";
+}
+
 bool has_tokens(Axis axis) { return axis == Axis::kQueries || axis == Axis::kKeys; }
 
 std::string token_text(const std::string& token) {
@@ -167,14 +177,12 @@ std::string latex_text(std::string_view text, std::size_t most, bool show_spaces
 std::string latex_number(double value, int decimals) {
   if (std::isnan(value)) return "\\mathrm{NaN}";
   if (std::isinf(value)) return value < 0 ? "-\\infty" : "\\infty";
-  const std::string text = format_value(value, decimals, false);
-  const std::size_t e = text.find('e');
-  if (e == std::string::npos) return text;
-  int exponent = 0;
-  const std::size_t first = e + (text[e + 1] == '+' ? 2 : 1);  // from_chars reads no plus
-  std::from_chars(text.data() + first, text.data() + text.size(), exponent);
-  return text.substr(0, e) + "\\cdot 10^{" + std::to_string(exponent) + "}";
+  // A small number stays in its column, as 0.00.
+  const bool is_large = std::abs(value) >= 1e6;
+  return with_power(is_large ? format_value(value, decimals, false) : format_fixed(value, decimals, false));
 }
+
+std::string latex_exact(float value) { return with_power(format_shortest(value)); }
 
 std::vector<Index> shown_indices(Index count) {
   constexpr Index kMostShown = 10, kFirst = 6, kLast = 2;

@@ -22,6 +22,8 @@ std::string latex_text(std::string_view text, std::size_t most = 200, bool show_
 
 // "0.432", "\infty", "\mathrm{NaN}", "1.23\cdot 10^{8}".
 std::string latex_number(double value, int decimals);
+// The shortest digits of a finite float32.
+std::string latex_exact(float value);
 
 // Which of `count` rows or columns a document shows, in order, −1 standing for dots.
 std::vector<Index> shown_indices(Index count);

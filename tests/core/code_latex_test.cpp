@@ -110,6 +110,9 @@ TEST_CASE("LaTeX: numbers, dots and formula") {
   CHECK(latex_number(0.43192, 3) == "0.432");
   CHECK(latex_number(-INFINITY, 3) == "-\\infty");
   CHECK(latex_number(NAN, 3) == "\\mathrm{NaN}");
+  CHECK(latex_number(0.004, 2) == "0.00");
+  CHECK(latex_exact(0.0625F) == "0.0625");
+  CHECK(latex_exact(1e-30F) == "1\\cdot 10^{-30}");
   CHECK(latex_number(1.23e8, 2) == "1.23\\cdot 10^{8}");
   CHECK(shown_indices(3) == std::vector<Index>{0, 1, 2});
   CHECK(shown_indices(100) == std::vector<Index>{0, 1, 2, 3, 4, 5, -1, 98, 99});
