@@ -269,15 +269,22 @@ void draw_enlarged(Ui& ui, const StageInput& in, StageState& state, MatrixId id,
   place.col_labels = is_token(cols);
   const float labels = place.row_labels ? row_label_room(ui, AxisNames(in.computed.session, rows, values.rows)) + 8 : 0;
   const float room_w = max.x - min.x - labels - 2 * kMargin;
-  const auto col_text = AxisNames(in.computed.session, cols, values.cols);
-  const float above = place.col_labels ? col_label_room(ui, col_text, room_w / static_cast<float>(values.cols)) : 0;
-  const float room_h = max.y - min.y - kTitleRoom - above - kBarRoom - kMargin;
-  const double across = room_w / static_cast<double>(values.cols), down = room_h / static_cast<double>(values.rows);
+  const double across = room_w / static_cast<double>(values.cols);
+  float above = 0, room_h = 0, w = 0, h = 0;
   // Square, but the few rows or columns beside very many are as high as a line of text.
-  constexpr double kMostCell = 128, kLine = 22;
-  const double cell = std::min({across, down, kMostCell});
-  const float w = static_cast<float>(std::min(across, std::max(cell, kLine)) * static_cast<double>(values.cols));
-  const float h = static_cast<float>(std::min(down, std::max(cell, kLine)) * static_cast<double>(values.rows));
+  const auto fit = [&](float label_height) {
+    constexpr double kMostCell = 128, kLine = 22;
+    above = label_height;
+    room_h = max.y - min.y - kTitleRoom - above - kBarRoom - kMargin;
+    const double down = room_h / static_cast<double>(values.rows), cell = std::min({across, down, kMostCell});
+    w = static_cast<float>(std::min(across, std::max(cell, kLine)) * static_cast<double>(values.cols));
+    h = static_cast<float>(std::min(down, std::max(cell, kLine)) * static_cast<double>(values.rows));
+  };
+  fit(place.col_labels ? 22 : 0);
+  if (place.col_labels) {
+    const auto names = AxisNames(in.computed.session, cols, values.cols);
+    fit(col_label_room(ui, names, w / static_cast<float>(values.cols)));
+  }
   place.min = {std::floor((min.x + max.x - w + labels) / 2),
                std::floor(min.y + kTitleRoom + above + std::max(0.0f, (room_h - h) / 2))};
   place.size = {std::max(1.0f, std::floor(w)), std::max(1.0f, std::floor(h))};

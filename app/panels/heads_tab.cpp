@@ -90,7 +90,10 @@ void draw_card(Ui& ui, const StageInput& in, StageState& state, int head, ImVec2
   open = draw_matrix(ui, in, state, place, queue) || open;
   const TraceDigest& digest = in.computed.digest;
   if (const Index off = digest.heads[static_cast<std::size_t>(head)].unnormalised_rows; off > 0) {
-    const std::string words = std::to_string(off) + (off == 1 ? " row" : " rows") + " ≠ 1";
+    std::string words = std::to_string(off) + (off == 1 ? " row does" : " rows do") + " not sum to 1";
+    constexpr float kHeadName = 76;
+    if (text_width(ui, FontRole::kSmall11, words) > side - kHeadName)
+      words = std::to_string(off) + (off == 1 ? " sum" : " sums") + " ≠ 1";
     draw_text_in(ui, list, FontRole::kSmall11, {min.x, min.y}, {max.x - kPadding, min.y + kTitle}, ui.colors().warning,
                  words, TextAlign::kRight);
   }

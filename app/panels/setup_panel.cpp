@@ -45,11 +45,12 @@ void draw_given_source(Ui& ui, const Session& session, const Shapes& s, SetupSta
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_text(ui, list, FontRole::kBold13, at, ui.colors().text, "Weights as given");
   const float height =
-      draw_paragraph(ui, list, FontRole::kText13, {at.x, at.y + 22}, width, ui.colors().dim,
-                     "There are no Q, K and V. Scale, mask and the other options act on the way to the weights, so "
-                     "there are none to set here. Every weight can be edited.");
-  ui.widgets->add("source/given", at, {at.x + width, at.y + 22 + height});
-  ImGui::Dummy({width, 22 + height});
+      draw_label_paragraph(ui, list, {at.x, at.y + 20}, width,
+                           "There are no Q, K and V. Scale, mask and the other options act on the way to the weights, "
+                           "so there are none to set here. Every weight can be edited.",
+                           13, ui.colors().dim);
+  ui.widgets->add("source/given", at, {at.x + width, at.y + 20 + height});
+  ImGui::Dummy({width, 20 + height});
   gap(10);
   draw_cross_switch(ui, session, queue);
   draw_heads_row(ui, s, state, queue);
