@@ -277,8 +277,8 @@ void draw_enlarged(Ui& ui, const StageInput& in, StageState& state, MatrixId id,
     above = label_height;
     room_h = max.y - min.y - kTitleRoom - above - kBarRoom - kMargin;
     const double down = room_h / static_cast<double>(values.rows), cell = std::min({across, down, kMostCell});
-    w = static_cast<float>(std::min(across, std::max(cell, kLine)) * static_cast<double>(values.cols));
-    h = static_cast<float>(std::min(down, std::max(cell, kLine)) * static_cast<double>(values.rows));
+    w = static_cast<float>((across < kLine ? cell : std::max(cell, kLine)) * static_cast<double>(values.cols));
+    h = static_cast<float>((down < kLine ? cell : std::max(cell, kLine)) * static_cast<double>(values.rows));
   };
   fit(place.col_labels ? 22 : 0);
   if (place.col_labels) {
