@@ -87,7 +87,7 @@ TEST_CASE("tensors: inputs by name and shape") {
 TEST_CASE("tensors: what is missing or misshapen is named") {
   check_bad_arrays(
       {array_of("q", {2, 3}), array_of("foo", {5})},
-      "the inputs are arrays named q, k and v (or x, wq, wk and wv), but k and v are missing: the file has "
+      "the inputs are arrays named q, k and v (or x, wq, wk and wv, or attn alone), but k and v are missing: the file has "
       "q (2, 3) and foo (5,)");
   check_bad_arrays({array_of("x", {2, 3}), array_of("wq", {5, 5}), array_of("wk", {5, 5})},
                    "the inputs are arrays named x, wq, wk and wv, but wv is missing");
