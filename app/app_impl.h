@@ -62,6 +62,7 @@ struct App::Impl {
   std::shared_ptr<const Computed> drawn;
   std::shared_ptr<const LensResult> drawn_lens;
   Problem drawn_problem;
+  TokenStyle detected_tokens = TokenStyle::kPlain;  // of the session
   std::uint64_t version = 1;
   ActionQueue queue;
   SetupState setup;
@@ -81,7 +82,10 @@ struct App::Impl {
   bool redraw = true;
 
   // app.cpp: one frame
-  StageInput input() const { return {history.current(), *computed, version, lens.get(), sources.get()}; }
+  StageInput input() const {
+    const TokenStyle tokens = history.current().view.raw_tokens ? TokenStyle::kStored : detected_tokens;
+    return {history.current(), *computed, version, lens.get(), sources.get(), tokens};
+  }
   CommandContext context() const;
   void begin_ui();
   void draw_root();

@@ -41,6 +41,7 @@ enum class CommandId {
   kLensValues,
   kLensGradient,
   kLensPrecision,
+  kRawTokens,
   kFit,
   kEnlarge,
   kZoomIn,
