@@ -1,10 +1,16 @@
 // detect_token_style().
 #include <algorithm>
+#include <span>
 
 #include "core/session/token_bytes.h"
 
 namespace qkv {
 namespace {
+
+// Tokens of each side that are asked: of longer texts the first, which are many enough to tell.
+constexpr std::size_t kMostAsked = 4096;
+
+using Asked = std::span<const std::string>;
 
 struct Votes {
   std::size_t given = 0;
@@ -66,7 +72,7 @@ void count_run(const ByteRun& run, Votes& votes) {
   }
 }
 
-void count_byte_level(const std::vector<std::string>& tokens, Votes& votes) {
+void count_byte_level(Asked tokens, Votes& votes) {
   ByteRun run;
   const auto finish = [&] {
     count_run(run, votes);
@@ -92,7 +98,7 @@ void count_byte_level(const std::vector<std::string>& tokens, Votes& votes) {
   finish();
 }
 
-void count_marks(const std::vector<std::string>& tokens, Counts& counts) {
+void count_marks(Asked tokens, Counts& counts) {
   bool behind_text = false;
   for (const std::string& token : tokens) {
     const bool special = is_special_token(token);
@@ -115,8 +121,9 @@ bool decides(const Votes& votes, const Counts& counts) {
 TokenStyle detect_token_style(const std::vector<std::string>& tokens, const std::vector<std::string>& keys) {
   Counts counts;
   for (const auto* side : {&tokens, &keys}) {
-    count_marks(*side, counts);
-    if (!std::ranges::all_of(*side, is_ascii)) count_byte_level(*side, counts.byte_level);
+    const Asked asked(side->data(), std::min(side->size(), kMostAsked));
+    count_marks(asked, counts);
+    if (!std::ranges::all_of(asked, is_ascii)) count_byte_level(asked, counts.byte_level);
   }
   if (decides(counts.byte_level, counts)) return TokenStyle::kByteLevel;
   if (decides(counts.sentence_piece, counts)) return TokenStyle::kSentencePiece;

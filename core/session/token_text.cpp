@@ -34,19 +34,21 @@ bool has_no_glyph(char32_t c) {
   return (c >= 0x80 && c < 0xA0) || c == 0x200B || (c >= 0x2060 && c <= 0x2064) || c == 0xFEFF;
 }
 
-// Of every character but the space.
-std::string visible_form(char32_t c, std::string_view bytes) {
-  if (c == U'\n') return std::string(kNewLineMark);
-  if (c == U'\t') return std::string(kTabMark);
-  std::string text;
-  if (c < 0x20 || c == 0x7F) {
+// Of every character but the space; `bytes` are its own.
+void append_visible(std::string& text, char32_t c, std::string_view bytes) {
+  if (c > 0x20 && c < 0x7F) {
+    text += bytes;
+  } else if (c == U'\n') {
+    text += kNewLineMark;
+  } else if (c == U'\t') {
+    text += kTabMark;
+  } else if (c < 0x80) {
     append_utf8(text, c == 0x7F ? 0x2421 : 0x2400 + c);
   } else if (is_white_space(c) || has_no_glyph(c)) {
-    text = "‹U+" + hexadecimal(c, 4) + "›";
+    text += "‹U+" + hexadecimal(c, 4) + "›";
   } else {
-    text = bytes;
+    text += bytes;
   }
-  return text;
 }
 
 // The bytes of a token among those of its neighbours that may share a character with it.
@@ -103,9 +105,11 @@ class PartWriter {
     finish_loose();
     const std::string_view whole = text_.substr(step.begin, step.end - step.begin);
     if (own.size() == whole.size()) {
-      add_text(own, step.character == U' ' ? std::string(space(step)) : visible_form(step.character, own));
+      add_character(own, step);
     } else if (step.end <= around_.end) {
-      add(own, std::string(kGoesOn) + visible_form(step.character, whole));
+      std::string shown(kGoesOn);
+      append_visible(shown, step.character, whole);
+      add(own, std::move(shown));
     } else {
       const std::string_view from = step.begin < around_.begin ? kGoesOn : "";
       add(own, "‹" + std::string(from) + hexadecimal_bytes(own) + std::string(kGoesOn) + "›");
@@ -123,10 +127,15 @@ class PartWriter {
     in_text_ = false;
   }
 
-  void add_text(std::string_view bytes, const std::string& shown) {
+  // Characters that stand side by side are one part.
+  void add_character(std::string_view own, const ByteStep& step) {
     if (!in_text_) add({}, {});
-    parts_.back().bytes += bytes;
-    parts_.back().shown += shown;
+    TokenPart& part = parts_.back();
+    part.bytes += own;
+    if (step.character == U' ')
+      part.shown += space(step);
+    else
+      append_visible(part.shown, step.character, own);
     in_text_ = true;
   }
 
@@ -161,8 +170,14 @@ std::vector<TokenPart> token_parts(const std::vector<std::string>& tokens, std::
 }
 
 std::string shown_token(const std::vector<std::string>& tokens, std::size_t index, TokenStyle style) {
-  if (style == TokenStyle::kStored) return tokens[index];
-  if (tokens[index].empty()) return std::string(kEmptyToken);
+  const std::string& token = tokens[index];
+  if (style == TokenStyle::kStored) return token;
+  if (token.empty()) return std::string(kEmptyToken);
+  // Most tokens of most sessions.
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  if (std::ranges::all_of(token, is_plain)) return token;
   std::string text;
   for (const TokenPart& part : token_parts(tokens, index, style)) text += part.shown;
   return text;

@@ -17,8 +17,8 @@ enum class TokenStyle {
   kWordPiece,      // BERT: ## goes on with the word before
 };
 
-// The style that the tokens speak for, from all of them together (`keys` empty where the tokens are the keys too);
-// kPlain where too few do. A token speaks for
+// The style that the tokens speak for, from all of them together (of more than 4096 on a side, the first; `keys` empty
+// where the tokens are the keys too); kPlain where too few do. A token speaks for
 //   byte-level     when it begins with Ġ and more, has Ċ, or completes a character beyond ASCII; each token speaks
 //                  against it that the table does not spell, or whose bytes are a control character or part of no
 //                  character, unless the list begins or ends inside that character;
