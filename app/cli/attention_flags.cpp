@@ -2,7 +2,7 @@
 
 #include "core/session/options_json.h"
 #include "core/session/session_tensors.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 
 namespace qkv::cli {
 namespace {
@@ -103,11 +103,11 @@ ArrayPlace array_place(const std::string& words) {
   return {words.substr(0, colon), words.substr(colon + 1)};
 }
 
-Result<std::string> array_name(const NpzFile& file, const ArrayPlace& place) {
+Result<std::string> array_name(const TensorFile& file, const ArrayPlace& place) {
   if (place.name) return *place.name;
-  if (file.arrays().size() == 1) return file.arrays()[0].name;
+  if (file.tensors().size() == 1) return file.tensors()[0].name;
   std::vector<std::string_view> names;
-  for (const ArrayInfo& array : file.arrays()) names.push_back(array.name);
+  for (const TensorInfo& array : file.tensors()) names.push_back(array.name);
   return usage_error("--bias: " + place.path + " holds " + std::to_string(names.size()) +
                      " arrays; add :NAME with one of " + name_list(names));
 }
@@ -118,7 +118,7 @@ Result<SharedMatrix> read_bias(const std::string& words, const Shapes& shapes) {
   Result<Bytes> content = read_input(place.path, place.path);
   if (!content.ok()) return content.error();
   const std::string stem = std::filesystem::path(place.path).stem().string();
-  const Result<NpzFile> file = NpzFile::from_bytes(std::move(content).value(), stem);
+  const Result<TensorFile> file = TensorFile::from_bytes(std::move(content).value(), stem);
   if (!file.ok()) return located(place.path, file.error());
   const Result<std::string> name = array_name(file.value(), place);
   if (!name.ok()) return name.error();

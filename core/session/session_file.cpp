@@ -8,6 +8,7 @@
 #include "core/session/json_reader.h"
 #include "core/session/options_json.h"
 #include "core/session/session_tensors.h"
+#include "core/tensor_io/tensor_file.h"
 
 namespace qkv {
 
@@ -217,7 +218,7 @@ class SessionReader {
     if (file_value == nullptr || name_value == nullptr) return {};
     const std::string file_name = json_.text(*file_value, place + ".file");
     const std::string name = json_.text(*name_value, place + ".name");
-    const NpzFile* file = json_.ok() ? open_tensors(file_name, place) : nullptr;
+    const TensorFile* file = json_.ok() ? open_tensors(file_name, place) : nullptr;
     if (file == nullptr) return {};
     const auto fail = [&](const Error& error) {
       json_.fail({error.code, place + ": " + file_name + ": " + error.message});
@@ -231,7 +232,7 @@ class SessionReader {
   }
 
   // Each file is opened once. nullptr after an error.
-  const NpzFile* open_tensors(const std::string& name, const std::string& place) {
+  const TensorFile* open_tensors(const std::string& name, const std::string& place) {
     const std::filesystem::path relative(name);
     if (name.empty() || name.find('\0') != std::string::npos || relative.is_absolute()) {
       json_.fail(bad_input(place + ".file must be a path relative to the session file, not " +
@@ -240,7 +241,7 @@ class SessionReader {
     }
     const auto found = files_.find(name);
     if (found != files_.end()) return &found->second;
-    Result<NpzFile> file = NpzFile::open(folder_ / relative);
+    Result<TensorFile> file = TensorFile::open(folder_ / relative);
     if (!file.ok()) {
       json_.fail({file.error().code, place + ": " + name + ": " + file.error().message});
       return nullptr;
@@ -250,7 +251,7 @@ class SessionReader {
 
   const std::filesystem::path& folder_;
   JsonReader json_;
-  std::map<std::string, NpzFile> files_;
+  std::map<std::string, TensorFile> files_;
 };
 
 // Names what an unreadable file seems to be.
@@ -318,7 +319,7 @@ Result<Session> open_any(const std::filesystem::path& path) {
   if (looks_like_session(bytes.value())) return parse_session(as_text(bytes.value()), path.parent_path());
   if (!looks_like_npz(bytes.value()) && !looks_like_npy(bytes.value())) return unknown_file(as_text(bytes.value()));
   const std::string stem = path_text(path.stem());
-  const Result<NpzFile> file = NpzFile::from_bytes(std::move(bytes).value(), stem);
+  const Result<TensorFile> file = TensorFile::from_bytes(std::move(bytes).value(), stem);
   if (!file.ok()) return file.error();
   return session_from_arrays(file.value(), stem);
 }

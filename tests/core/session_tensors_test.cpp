@@ -12,10 +12,10 @@ using namespace qkv::test;
 
 namespace {
 
-NpzFile npz_of(const std::vector<NamedArray>& arrays) {
+TensorFile npz_of(const std::vector<NamedArray>& arrays) {
   Result<Bytes> bytes = npz_bytes(arrays);
   REQUIRE_MESSAGE(bytes.ok(), bytes.error().message);
-  Result<NpzFile> file = NpzFile::from_bytes(std::move(bytes).value(), "x");
+  Result<TensorFile> file = TensorFile::from_bytes(std::move(bytes).value(), "x");
   REQUIRE(file.ok());
   return std::move(file).value();
 }
@@ -186,7 +186,7 @@ TEST_CASE("arrays_of: what ALiBi and a bias add, where they are on") {
   session.problem.options.bias = matrix_of(3, 3, -2);
   const Result<Trace> trace = forward(session.problem);
   REQUIRE(trace.ok());
-  const NpzFile file = npz_of(arrays_of(trace.value()));
+  const TensorFile file = npz_of(arrays_of(trace.value()));
   const Result<Tensor> alibi = file.read("alibi"), bias = file.read("bias");
   REQUIRE(alibi.ok());
   REQUIRE(bias.ok());
