@@ -8,6 +8,8 @@
 #include "core/session/json_reader.h"
 #include "core/session/options_json.h"
 #include "core/session/session_tensors.h"
+#include "core/tensor_io/safetensors.h"
+#include "core/tensor_io/tensor_file.h"
 
 namespace qkv {
 
@@ -15,7 +17,6 @@ namespace {
 
 constexpr int kVersion = 1;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr std::string_view kAccepted = "a session is a JSON object, tensors are .npz or .npy";
 
 // Without what may stand before a JSON document.
 std::string_view without_leading_space(std::string_view text) {
@@ -225,7 +226,7 @@ class SessionReader {
     if (file_value == nullptr || name_value == nullptr) return {};
     const std::string file_name = json_.text(*file_value, place + ".file");
     const std::string name = json_.text(*name_value, place + ".name");
-    const NpzFile* file = json_.ok() ? open_tensors(file_name, place) : nullptr;
+    const TensorFile* file = json_.ok() ? open_tensors(file_name, place) : nullptr;
     if (file == nullptr) return {};
     const auto fail = [&](const Error& error) {
       json_.fail({error.code, place + ": " + file_name + ": " + error.message});
@@ -239,7 +240,7 @@ class SessionReader {
   }
 
   // Each file is opened once. nullptr after an error.
-  const NpzFile* open_tensors(const std::string& name, const std::string& place) {
+  const TensorFile* open_tensors(const std::string& name, const std::string& place) {
     const std::filesystem::path relative(name);
     if (name.empty() || name.find('\0') != std::string::npos || relative.is_absolute()) {
       json_.fail(bad_input(place + ".file must be a path relative to the session file, not " +
@@ -248,7 +249,7 @@ class SessionReader {
     }
     const auto found = files_.find(name);
     if (found != files_.end()) return &found->second;
-    Result<NpzFile> file = NpzFile::open(folder_ / relative);
+    Result<TensorFile> file = TensorFile::open(folder_ / relative);
     if (!file.ok()) {
       json_.fail({file.error().code, place + ": " + name + ": " + file.error().message});
       return nullptr;
@@ -258,30 +259,8 @@ class SessionReader {
 
   const std::filesystem::path& folder_;
   JsonReader json_;
-  std::map<std::string, NpzFile> files_;
+  std::map<std::string, TensorFile> files_;
 };
-
-// Names what an unreadable file seems to be.
-Error unknown_file(std::string_view bytes) {
-  const std::string_view text = without_leading_space(bytes);
-  const std::string accepted = ": " + std::string(kAccepted);
-  if (text.empty()) return bad_input("the file is empty" + accepted);
-  const bool long_enough = bytes.size() > 9;
-  if (long_enough && bytes[8] == '{' && bytes.substr(3, 5) == std::string_view("\0\0\0\0\0", 5)) {
-    return unsupported(".safetensors files are not read by this version" + accepted);
-  }
-  if (text.front() == '[') return bad_input("the file is a JSON array" + accepted);
-  if (bytes.starts_with("\x89HDF")) return unsupported("HDF5 files are not read" + accepted);
-  if (bytes.starts_with("\x80") && long_enough) return unsupported("pickled Python objects are never read" + accepted);
-  if (bytes.starts_with("\x1f\x8b")) return unsupported("gzip files are not read: unpack it first" + accepted);
-  const std::string_view start = bytes.substr(0, 4096);
-  const bool is_text = start.find('\0') == std::string_view::npos && is_valid_utf8(start.substr(0, start.rfind('\n')));
-  if (!is_text) return bad_input("the file is of an unknown kind" + accepted);
-  const std::string_view line = text.substr(0, text.find('\n'));
-  const bool table = line.find_first_of(",;\t") != std::string_view::npos;
-  if (table) return unsupported("the file looks like a table (.csv), which is not read by this version" + accepted);
-  return bad_input("the file is plain text" + accepted);
-}
 
 }  // namespace
 
@@ -300,8 +279,8 @@ const char* tab_name(Tab tab) {
 }
 
 bool looks_like_session(std::span<const std::byte> head) {
-  const std::string_view text = without_leading_space(as_text(head));
-  return text.starts_with('{') && !text.starts_with(std::string_view("{\0", 2));  // .safetensors: a length of 123 bytes
+  if (looks_like_safetensors(head)) return false;  // its length may look like spaces and a brace
+  return without_leading_space(as_text(head)).starts_with('{');
 }
 
 Result<Session> parse_session(std::string_view json, const std::filesystem::path& folder) {
@@ -321,14 +300,14 @@ Status write_session(const Session& session, const std::filesystem::path& path) 
 }
 
 Result<Session> open_any(const std::filesystem::path& path) {
-  Result<Bytes> bytes = read_file(path);
-  if (!bytes.ok()) return bytes.error();
-  if (looks_like_session(bytes.value())) return parse_session(as_text(bytes.value()), path.parent_path());
-  if (!looks_like_npz(bytes.value()) && !looks_like_npy(bytes.value())) return unknown_file(as_text(bytes.value()));
-  const std::string stem = path_text(path.stem());
-  const Result<NpzFile> file = NpzFile::from_bytes(std::move(bytes).value(), stem);
+  Result<MappedFile> file = MappedFile::open(path);
   if (!file.ok()) return file.error();
-  return session_from_arrays(file.value(), stem);
+  const std::span<const std::byte> bytes = file.value().bytes();
+  if (looks_like_session(bytes)) return parse_session(as_text(bytes), path.parent_path());
+  const std::string stem = path_text(path.stem());
+  const Result<TensorFile> tensors = TensorFile::from_file(std::move(file).value(), stem);
+  if (!tensors.ok()) return tensors.error();
+  return session_from_arrays(tensors.value(), stem);
 }
 
 }  // namespace qkv

@@ -24,7 +24,7 @@ std::string session_to_json(const Session& session);
 Result<Session> read_session(const std::filesystem::path& path);
 Status write_session(const Session& session, const std::filesystem::path& path);
 
-// Any input file by content: a session, or tensors (.npz, .npy) whose inputs are found by name.
+// Any input file by content: a session, or tensors (see TensorFile) whose inputs are found by name.
 Result<Session> open_any(const std::filesystem::path& path);
 
 }  // namespace qkv

@@ -13,21 +13,21 @@ namespace {
 std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
 
 // What a file holds, for a message: "q (4, 9, 8), k (4, 9, 8) and 3 more".
-std::string contents_of(const NpzFile& file) {
+std::string contents_of(const TensorFile& file) {
   constexpr std::size_t kNamed = 20;
   std::vector<std::string> parts;
-  for (const ArrayInfo& info : file.arrays()) {
+  for (const TensorInfo& info : file.tensors()) {
     if (parts.size() == kNamed) break;
-    parts.push_back(info.name + (info.header.descr.empty() ? "" : " " + shape_text(info.header.shape)));
+    parts.push_back(info.name + (info.dtype.empty() ? "" : " " + shape_text(info.shape)));
   }
   if (parts.empty()) return "nothing";
-  const std::size_t rest = file.arrays().size() - parts.size();
+  const std::size_t rest = file.tensors().size() - parts.size();
   if (rest > 0) parts.push_back(std::to_string(rest) + " more");
   return joined(parts);
 }
 
 // Which of `names` the file does not have.
-std::vector<std::string> missing_names(const NpzFile& file, std::initializer_list<std::string_view> names) {
+std::vector<std::string> missing_names(const TensorFile& file, std::initializer_list<std::string_view> names) {
   std::vector<std::string> missing;
   for (const std::string_view name : names) {
     if (file.find(name) == nullptr) missing.emplace_back(name);
@@ -49,7 +49,7 @@ Matrix copy_block(const float* values, Index rows, Index cols) { return Eigen::M
 // Reads named inputs of a file and keeps the first error.
 class InputReader {
  public:
-  explicit InputReader(const NpzFile& file) : file_(&file) {}
+  explicit InputReader(const TensorFile& file) : file_(&file) {}
 
   std::vector<SharedMatrix> heads(std::string_view name) {
     return get(name, heads_from_tensor).value_or(std::vector<SharedMatrix>());
@@ -81,19 +81,19 @@ class InputReader {
     return std::move(converted).value();
   }
 
-  const NpzFile* file_;
+  const TensorFile* file_;
   std::optional<Error> error_;
 };
 
 // Heads of an array that a file may hold beside the projections: the first of three dimensions, else 1.
-int heads_of(const NpzFile& file, std::string_view name, int otherwise) {
-  const ArrayInfo* info = file.find(name);
-  if (info == nullptr || info->header.shape.size() != 3) return otherwise;
-  const std::uint64_t heads = info->header.shape[0];
+int heads_of(const TensorFile& file, std::string_view name, int otherwise) {
+  const TensorInfo* info = file.find(name);
+  if (info == nullptr || info->shape.size() != 3) return otherwise;
+  const std::uint64_t heads = info->shape[0];
   return heads >= 1 && heads <= static_cast<std::uint64_t>(kMaxHeads) ? static_cast<int>(heads) : otherwise;
 }
 
-ProjectedSource read_projected(const NpzFile& file, InputReader& reader) {
+ProjectedSource read_projected(const TensorFile& file, InputReader& reader) {
   ProjectedSource source;
   source.x = reader.matrix("x");
   source.wq = reader.matrix("wq");
@@ -115,7 +115,7 @@ DirectSource read_direct(InputReader& reader) {
   return source;
 }
 
-Error inputs_missing(const NpzFile& file, const std::vector<std::string>& direct,
+Error inputs_missing(const TensorFile& file, const std::vector<std::string>& direct,
                      const std::vector<std::string>& projected) {
   // The kind of source that the file comes closer to is the one that is meant.
   const bool projected_meant = direct.size() == 3 && projected.size() < 4;
@@ -237,7 +237,7 @@ Status name_tokens_by_position(Session& session) {
   return Done{};
 }
 
-Result<Session> session_from_arrays(const NpzFile& file, std::string title) {
+Result<Session> session_from_arrays(const TensorFile& file, std::string title) {
   const std::vector<std::string> projected = missing_names(file, {"x", "wq", "wk", "wv"});
   const std::vector<std::string> direct = missing_names(file, {"q", "k", "v"});
   // Of q, k, v and x not one: then attn is not a result beside inputs that are spelt differently.
