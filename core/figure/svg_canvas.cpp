@@ -156,7 +156,7 @@ void SvgCanvas::write_text(std::string_view text, const TextStyle& style, const 
   if (shown.right_to_left) svg_ += attribute("direction", "rtl");
   const std::string_view anchor = anchor_name(place.anchor, shown.right_to_left);
   if (anchor != "start") svg_ += attribute("text-anchor", anchor);
-  if (place.size.width > 0) {
+  if (place.size.width > 0 && !shown.code_points) {
     svg_ += attribute("textLength", place.size.width) + attribute("lengthAdjust", "spacingAndGlyphs");
   }
   if (turned) {

@@ -3,6 +3,7 @@
 #include <pango/pangocairo.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "core/base/utf8.h"
@@ -67,6 +68,20 @@ ShapedText shaped_text(std::string_view text, bool with_offsets = false) {
   }
   if (with_offsets) shown.offsets.push_back(shown.text.size());
   return shown;
+}
+
+// "U+200B U+200D"
+std::string code_points_of(std::string_view text) {
+  std::string codes;
+  for (std::size_t pos = 0; pos < text.size();) {
+    char digits[16];
+    const auto [end, problem] =
+        std::to_chars(digits, digits + sizeof digits, static_cast<std::uint32_t>(next_code_point(text, pos)), 16);
+    std::string code(digits, problem == std::errc{} ? end : digits);
+    for (char& c : code) c = c >= 'a' ? static_cast<char>(c - 32) : c;
+    codes += (codes.empty() ? "U+" : " U+") + std::string(code.size() < 4 ? 4 - code.size() : 0, '0') + code;
+  }
+  return codes;
 }
 
 double to_pixels(int pango_units) { return static_cast<double>(pango_units) / PANGO_SCALE; }
@@ -239,6 +254,11 @@ ShownText TextShaper::shown(std::string_view text, const TextStyle& style) const
   const GObjectPtr<PangoLayout> layout = impl_->line(result.text, style);
   PangoLayoutLine* line = pango_layout_get_line_readonly(layout.get(), 0);
   result.right_to_left = line->resolved_dir == PANGO_DIRECTION_RTL;
+  if (pango_layout_get_attributes(layout.get()) != impl_->attributes.get()) {
+    result.text = code_points_of(result.text);
+    result.code_points = true;
+    return result;
+  }
   for (GSList* node = line->runs; node != nullptr; node = node->next) {
     const PangoItem* item = static_cast<PangoGlyphItem*>(node->data)->item;
     if ((item->analysis.flags & PANGO_ANALYSIS_FLAG_IS_ELLIPSIS) == 0) continue;

@@ -31,6 +31,7 @@ struct ShownText {
   std::string text;  // valid UTF-8 without control characters: they are shown by their pictures (␊, ␉)
   bool cut = false;  // it ends in "…" for max_width
   bool right_to_left = false;
+  bool code_points = false;  // of characters that cannot be seen: "U+200B", where draw() has boxes
 };
 
 // Premultiplied-by-alpha RGBA, 8 bits each, rows from the top, no padding.

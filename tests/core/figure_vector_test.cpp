@@ -154,7 +154,8 @@ TEST_CASE("an SVG is XML with every token as text, in every view and theme") {
       CHECK(elements.front().name == "svg");
       CHECK(elements.front().number("width") == figure.width * 1.5);
       CHECK(elements[1].attributes.at("fill") == hex(palette(theme).stage));
-      for (const FigureText& text : figure.texts) CHECK_MESSAGE((text.text.empty() || has_text(elements, text.text)), text.text);
+      for (const FigureText& text : figure.texts)
+        CHECK_MESSAGE((text.text.empty() || has_text(elements, text.text)), text.text);
       if (view == FigureView::kHead || view == FigureView::kMatrix) {
         for (const std::string& token : session.tokens) CHECK(has_text(elements, token));
       }
@@ -168,12 +169,13 @@ TEST_CASE("an SVG is XML with every token as text, in every view and theme") {
 TEST_CASE("whatever a token holds, the SVG stays XML and the text stays what is shown") {
   const std::string cut(200, 'w');
   const std::vector<std::string> tokens = {"<&>\"'",       "שלום",      "مرحبا", "hi😀there", "a\nb\tc", "\xff\xfe",
-                                           "\xef\xbf\xbf", "  spaces ", cut,     "]]>",      "−1"};
+                                           "\xef\xbf\xbf", "  spaces ", cut,     "\u200b",   "]]>",     "−1"};
   const Session session = tokens_session(tokens);
   const Trace trace = run(session);
   const std::vector<Element> elements = parse(written(layout(session, trace, spec_of(FigureView::kMatrix)),  //
                                                       PictureFormat::kSvg));
-  for (const char* token : {"<&>\"'", "שלום", "مرحبا", "hi😀there", "a␊b␉c", "��", "�", "  spaces ", "]]>", "−1"}) {
+  for (const char* token :
+       {"<&>\"'", "שלום", "مرحبا", "hi😀there", "a␊b␉c", "��", "�", "  spaces ", "]]>", "−1", "U+200B"}) {
     CHECK_MESSAGE(find_text(elements, token) != nullptr, token);
   }
   CHECK(find_text(elements, cut) == nullptr);
