@@ -255,11 +255,12 @@ void App::Impl::with_overwrite_asked(const fs::path& to, std::function<void()> t
 void App::Impl::export_picture(const ExportRequest& request) {
   FigureSpec spec = request.spec;
   spec.look = history.current().view;
-  const auto write = [this, spec, to = request.path] {
+  const auto write = [this, spec, to = request.path, format = request.format, scale = request.scale] {
     wait_for_newest();  // the picture is of what was edited, not of the last result
     const Result<Figure> figure = layout_figure(computed->session, computed->trace, spec, labels.shaper());
-    const Result<Bytes> png = figure ? figure_png(figure.value(), labels.shaper()) : Result<Bytes>(figure.error());
-    const Status done = png ? write_file_atomically(to, png.value()) : Status(png.error());
+    const Result<Bytes> picture =
+        figure ? figure_bytes(figure.value(), labels.shaper(), format, scale) : Result<Bytes>(figure.error());
+    const Status done = picture ? write_file_atomically(to, picture.value()) : Status(picture.error());
     if (!done) {
       dialogs.exporting.problem = "Could not write " + to.string() + ": " + done.error().message;
       dialogs.exporting.open = dialogs.exporting.just_opened = true;

@@ -45,7 +45,7 @@ int window_command(const Arguments& words) {
   app.footer(
       "Without a window (each has its own --help):\n"
       "  qkvlab run FILE -o OUT.npz         compute; write every tensor (one as .npy, .csv)\n"
-      "  qkvlab render FILE -o OUT.png      a figure of a matrix, a head, all heads or Concat·W^O\n"
+      "  qkvlab render FILE -o OUT.png      a figure (PNG, SVG or PDF) of a matrix, a head, all heads or Concat·W^O\n"
       "  qkvlab screenshot FILE -o OUT.png  the window, drawn without a display\n"
       "  qkvlab inspect FILE [--json]       what is in a session or tensor file\n"
       "  qkvlab code FILE --as numpy        a script in NumPy or PyTorch, or a LaTeX document\n"

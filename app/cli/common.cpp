@@ -200,13 +200,16 @@ Status check_output(const std::string& out, const fs::path& input) {
   return Done{};
 }
 
+Result<PictureFormat> parse_picture_format(const std::string& out, std::span<const PictureFormat> formats) {
+  const std::optional<PictureFormat> format = picture_format(fs::path(out));
+  if (format && std::ranges::find(formats, *format) != formats.end()) return *format;
+  std::vector<std::string_view> names;
+  for (const PictureFormat each : formats) names.push_back(extension_of(each));
+  return usage_error(out + ": is no picture's name here; give -o a name that ends in " +
+                     (names.size() == 1 ? "" : "one of ") + name_list(names));
+}
+
 Status check_picture_outputs(const std::string& out, const std::optional<std::string>& layout, const fs::path& input) {
-  std::string extension = fs::path(out).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  if (!extension.empty() && extension != ".png") {
-    return usage_error(out + ": pictures are PNG only in this version; give -o a name that ends in .png");
-  }
   if (const Status free = check_output(out, input); !free.ok() || !layout) return free;
   if (fs::path(*layout).lexically_normal() == fs::path(out).lexically_normal()) {
     return usage_error(*layout + ": is the name of the picture too; give --layout another");

@@ -118,6 +118,8 @@ Status screenshot(const ScreenshotArguments& arguments) {
   options.session = std::move(input.value().session);
   if (const Status set = apply_attention_flags(arguments.attention, options.session); !set.ok()) return set;
   if (const Status set = set_look(arguments, options); !set.ok()) return set;
+  const std::array only_png{PictureFormat::kPng};
+  if (const auto format = parse_picture_format(*arguments.out, only_png); !format.ok()) return format.error();
   const Status free = check_picture_outputs(*arguments.out, arguments.layout, input.value().path);
   if (!free.ok()) return free;
   const Result<OffscreenPicture> picture = draw_offscreen(options);

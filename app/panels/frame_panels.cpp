@@ -84,7 +84,10 @@ std::string count_text(Index count, const char* one, const char* many) {
 
 // Finite cells of the trace beyond the ends of a colour scale.
 bool clips(const ColorRange& range, const FiniteExtent& extent) {
-  return !range.flat && extent.count > 0 && (extent.low < range.low || extent.high > range.high);
+  if (range.flat || extent.count == 0) return false;
+  // Zero is on a logarithmic scale too.
+  const float least = range.log && extent.low == 0 ? extent.positive : extent.low;
+  return (least < range.low && !(range.log && least == 0)) || extent.high > range.high;
 }
 
 std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool busy) {

@@ -173,8 +173,8 @@ class SessionReader {
     }
     read_map_name(members, "weights_map", view.weights_map);
     read_map_name(members, "signed_map", view.signed_map);
-    read_range(members, "weights_range", view.weights_range);
-    read_range(members, "signed_range", view.signed_range);
+    read_range(members, "weights_range", view.weights_range, true);
+    read_range(members, "signed_range", view.signed_range, false);
   }
 
   // Which names exist is the figure layer's knowledge, and it has a map for those that do not.
@@ -186,7 +186,8 @@ class SessionReader {
     if (name.empty()) json_.fail(bad_input(place + " is empty: it must be the name of a colour map"));
   }
 
-  void read_range(const JsonValue::Members& members, std::string_view key, RangeSpec& range) {
+  // Only weights have a logarithmic scale: other values have signs.
+  void read_range(const JsonValue::Members& members, std::string_view key, RangeSpec& range, bool of_weights) {
     const JsonValue* value = find_member(members, key);
     if (value == nullptr) return;
     const std::string place = "view." + std::string(key);
@@ -194,10 +195,13 @@ class SessionReader {
     if (ends != nullptr && ends->size() == 2 && (*ends)[0] < (*ends)[1]) {
       range = {RangeMode::kCustom, (*ends)[0], (*ends)[1]};
     } else if (value->get_if<std::string>() != nullptr) {
-      constexpr RangeMode kModes[] = {RangeMode::kUnit, RangeMode::kAuto, RangeMode::kSymmetric};
-      range.mode = kModes[json_.choice(*value, place, {"unit", "auto", "symmetric"})];
+      constexpr RangeMode kModes[] = {RangeMode::kUnit, RangeMode::kAuto, RangeMode::kSymmetric, RangeMode::kLog};
+      range.mode = kModes[of_weights ? json_.choice(*value, place, {"unit", "auto", "symmetric", "log"})
+                                     : json_.choice(*value, place, {"unit", "auto", "symmetric"})];
     } else {
-      json_.fail(bad_input(place + " must be \"unit\", \"auto\", \"symmetric\" or [low, high] with low < high"));
+      const std::string log = of_weights ? ", \"log\"" : "";
+      json_.fail(
+          bad_input(place + " must be \"unit\", \"auto\", \"symmetric\"" + log + " or [low, high] with low < high"));
     }
   }
 

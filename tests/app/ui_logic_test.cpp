@@ -102,6 +102,7 @@ TEST_CASE("file names for exports come from the title") {
   CHECK(export_file_name("a/b: 貓", spec) == "a-b-貓-heads.png");
   spec.view = FigureView::kConcat;
   CHECK(export_file_name("", spec) == "attention-concat.png");
+  CHECK(export_file_name("", spec, PictureFormat::kPdf) == "attention-concat.pdf");
 }
 
 TEST_CASE("preferences round trip, and a damaged file gives the defaults") {
