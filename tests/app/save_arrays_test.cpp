@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/session/code.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 #include "tests/app/harness.h"
 #include "tests/cli/process.h"
 

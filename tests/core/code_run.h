@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/attention/steps.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 #include "tests/core/code_support.h"
 
 namespace qkv::test {
