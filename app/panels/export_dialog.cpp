@@ -109,7 +109,7 @@ void draw_format(Ui& ui, ExportState& state) {
   if (const auto scale = number_field(ui, "export/scale", labelled_row(ui, "scale", 88, 30), state.scale,
                                       {kLeastPictureScale, kMostPictureScale, 0.1, false}, state.entry))
     state.scale = *scale;
-  gap(8);
+  gap(12);
 }
 
 void draw_how(Ui& ui, ExportState& state) {
@@ -125,7 +125,7 @@ void draw_how(Ui& ui, ExportState& state) {
   if (switch_field(ui, "export/transparent", labelled_row(ui, "transparent background", 40, 30),
                    state.spec.transparent))
     state.spec.transparent = !state.spec.transparent;
-  gap(12);
+  gap(8);
 }
 
 }  // namespace

@@ -137,8 +137,8 @@ TEST_CASE("SVG and PDF look like the PNG, in every view, and say the same of whe
       // The lines on hidden cells are smooth in one and of whole pixels in the other: their cells are left out.
       const bool hatched = each.name == "hidden cells";
       if (!hatched) CHECK(different_cells(images[0], images[i], layout, 1) == 0);
-      MESSAGE(each.name << " " << i << " mean " << mean_difference(images[0], images[i]));
-      CHECK(mean_difference(images[0], images[i]) < 2);
+      // What remains is the edges of text and of the hatch, and in SVG that rsvg-convert has no tabular digits.
+      CHECK(mean_difference(images[0], images[i]) < 4);
     }
   }
 }
