@@ -9,6 +9,8 @@
 
 namespace qkv {
 
+struct OtherMatrix;
+
 // How a program cuts [N, H·d] into heads, or puts heads together.
 enum class HeadLayout {
   kInBlocks,     // head h is columns h·d … h·d + d − 1: ours
@@ -61,6 +63,7 @@ struct AlteredMask {
   Index shift = 0;                               // added to a query's row, as by query_shift()
   std::optional<Index> before = {}, after = {};  // keep i − j < before, j − i < after
   bool ignores_padding = false, inverted_padding = false;
+  std::optional<std::vector<std::uint8_t>> key_valid = {};  // [Nk], instead of the problem's
 };
 
 enum class MaskUse {
@@ -78,10 +81,12 @@ struct AlteredSoftmax {
   double fill = 0;
   DeadRows dead = DeadRows::kZero;
   SoftmaxOver over = SoftmaxOver::kKeys;
-  bool not_divided = false;       // exponentials that are not divided by their sum
-  bool overflows = false;         // exponentials in float32 of the scores as they are
-  std::vector<double> sink = {};  // [H], or empty
-  bool transposed = false;        // the weights are Aᵀ; Nq = Nk
+  bool not_divided = false;               // exponentials that are not divided by their sum
+  bool overflows = false;                 // exponentials in float32 of the scores as they are
+  std::vector<double> sink = {};          // [H], or empty
+  bool transposed = false;                // the weights are Aᵀ; Nq = Nk
+  const OtherMatrix* zeros_of = nullptr;  // where these are 0, the weights are; elsewhere `factor` times as large
+  double factor = 1;
 };
 
 // What an array of that name holds.

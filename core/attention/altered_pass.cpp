@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/attention/difference.h"
 #include "core/attention/position.h"
 
 namespace qkv {
@@ -66,7 +67,7 @@ bool AlteredPass::sees(Index i, Index j) const {
   if (mask.causal && (mask.upside_down ? j < position + mask.diagonal : j > position + mask.diagonal)) return false;
   if (mask.before && position - j >= *mask.before) return false;
   if (mask.after && j - position >= *mask.after) return false;
-  const std::vector<std::uint8_t>& valid = problem_.options.key_valid;
+  const std::vector<std::uint8_t>& valid = mask.key_valid ? *mask.key_valid : problem_.options.key_valid;
   if (valid.empty() || mask.ignores_padding) return true;
   return (valid[static_cast<std::size_t>(j)] != 0) != mask.inverted_padding;
 }
@@ -240,6 +241,11 @@ void AlteredPass::make_attn(std::size_t head, HeadRow& of) {
     of.attn = softmax(scores, takes_part, head);
   }
   if (altered_.softmax.mask_use == MaskUse::kAfterwards) of.attn = of.attn.cwiseProduct(of.keep).eval();
+  if (const OtherMatrix* zeros = altered_.softmax.zeros_of) {
+    for (Index j = 0; j < of.attn.size(); ++j) {
+      of.attn(j) = zeros->heads[head](of.row, j) == 0 ? 0 : of.attn(j) * altered_.softmax.factor;
+    }
+  }
   round_row(of.attn);
   of.has_attn = true;
 }
@@ -327,6 +333,9 @@ const Eigen::RowVectorXd& AlteredPass::row(MatrixId id, Index row) {
       return held(altered_.scores_are, at(head, row), head);
     case MatrixKind::kScaled:
       return held(altered_.scaled_are, at(head, row), head);
+    case MatrixKind::kKeep:
+      make_scaled(0, at(0, row));
+      return rows_[0].keep;
     case MatrixKind::kAttn:
       return held(altered_.attn_is, at(head, row), head);
     case MatrixKind::kHeadsOut:

@@ -17,7 +17,7 @@ class AlteredPass {
   // can_be(altered.inputs, …) holds; transposed weights and bias need Nq = Nk. `cache` outlives the pass.
   AlteredPass(InputCache& cache, const Altered& altered);
 
-  // A row of q k v scores scaled attn heads_out concat out, [cols]. `id` and `row` are in range; out needs a W^O, or
+  // A row of q k v scores scaled keep attn heads_out concat out, [cols]. `id` and `row` are in range; out needs a W^O, or
   // altered.output.no_wo. The reference holds until the next call.
   const Eigen::RowVectorXd& row(MatrixId id, Index row);
 

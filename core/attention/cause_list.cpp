@@ -38,7 +38,7 @@ void add_causal(Listing& list) {
     add("causal-upside-down", "the causal mask is upside down", "Queries see later keys instead of earlier ones.", mask,
         [](Altered& a) { a.mask.upside_down = true; });
   } else {
-    add("causal-added", "there is a causal mask", "Queries do not see later keys.",
+    add("causal-added", "there is a causal mask, none in ours", "Queries do not see later keys.",
         "Switch the causal mask off there, or on here (--causal).", [](Altered& a) { a.mask.causal = true; });
   }
   const char* diagonal = "Check the diagonal of the mask: with torch.triu or np.triu of what is hidden, k = 1.";
@@ -170,7 +170,8 @@ void add_softmax(Listing& list) {
   if (!zero) {
     const auto heads = static_cast<std::size_t>(list.shapes.heads);
     list.add(
-        "sink-zero", "sink", "there is a sink of 0", "1 is added to the denominator (\"softmax off by one\").",
+        "sink-zero", "sink", o.sink.empty() ? "there is a sink of 0, none in ours" : "the sinks are 0",
+        "1 is added to the denominator (\"softmax off by one\").",
         o.sink.empty() ? "Leave the 1 out there, or set a sink of 0 for each head here." : "Use each head's own sink.",
         [heads](Altered& a) { a.softmax.sink.assign(heads, 0.0); });
   }
@@ -209,8 +210,8 @@ void add_alibi(Listing& list) {
   };
   const int heads = list.shapes.heads;
   if (!list.options().alibi) {
-    add("alibi-added", "there is ALiBi", "Scores lose slope·|i − j|.", "Switch ALiBi off there, or on here (--alibi).",
-        [](Altered& a) { a.scaling.alibi = 1; });
+    add("alibi-added", "there is ALiBi, none in ours", "Scores lose slope·|i − j|.",
+        "Switch ALiBi off there, or on here (--alibi).", [](Altered& a) { a.scaling.alibi = 1; });
     return;
   }
   const char* fix = "Subtract slope·|i − j| after the scale, with slope 2^(−8(h+1)/H) for H a power of two.";

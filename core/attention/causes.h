@@ -24,6 +24,9 @@ struct Cause {
 // Those that a problem allows, the more common ones first. Some may change nothing in it.
 std::vector<Cause> possible_causes(const Problem& problem, const Shapes& shapes);
 
+// Those that their own weights suggest: other keys that nobody sees, a window, dropout. Refer to `theirs`.
+std::vector<Cause> seen_causes(InputCache& cache, const std::vector<OtherMatrix>& theirs);
+
 // One or two causes that, computed, come close to what somebody else has.
 struct Explanation {
   std::vector<Cause> causes;

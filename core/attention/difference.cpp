@@ -110,6 +110,8 @@ std::optional<KindShape> shape_of(MatrixKind kind, const Problem& problem, const
     case MatrixKind::kScaled:
     case MatrixKind::kAttn:
       return KindShape{s.heads, s.nq, s.nk};
+    case MatrixKind::kKeep:
+      return KindShape{1, s.nq, s.nk};
     case MatrixKind::kHeadsOut:
       return KindShape{s.heads, s.nq, s.d_v};
     case MatrixKind::kConcat:
@@ -126,6 +128,19 @@ bool is_input(MatrixKind kind, const Problem& problem) {
   const bool direct = std::holds_alternative<DirectSource>(problem.source);
   if (direct && (kind == MatrixKind::kQ || kind == MatrixKind::kK || kind == MatrixKind::kV)) return true;
   return input_of(problem, kind) != nullptr;
+}
+
+OtherMatrix our_matrix(InputCache& cache, MatrixKind kind) {
+  AlteredPass pass(cache, unaltered(cache.problem(), cache.shapes()));
+  const KindShape shape = *shape_of(kind, cache.problem(), cache.shapes());
+  OtherMatrix ours{kind};
+  for (int head = 0; head < shape.heads; ++head) {
+    MatrixD& matrix = ours.heads.emplace_back(shape.rows, shape.cols);
+    for (Index row = 0; row < shape.rows; ++row) {
+      matrix.row(row) = our_row(cache.problem(), pass, ours, shape.heads, static_cast<std::size_t>(head), row);
+    }
+  }
+  return ours;
 }
 
 Result<std::vector<Difference>> differences(InputCache& cache, const std::vector<OtherMatrix>& theirs, double tolerance,

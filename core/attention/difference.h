@@ -13,7 +13,7 @@ namespace qkv {
 // What somebody else has for one kind of matrix.
 struct OtherMatrix {
   MatrixKind kind = MatrixKind::kAttn;
-  bool mean_of_heads = false;  // one matrix, the mean over the heads
+  bool mean_of_heads = false;       // one matrix, the mean over the heads
   std::vector<MatrixD> heads = {};  // one for each head; one alone for a mean and for a kind that exists once
 };
 
@@ -66,8 +66,11 @@ Result<std::vector<Difference>> differences(InputCache& cache, const std::vector
 struct KindShape {
   int heads = 1;
   Index rows = 0, cols = 0;
+  bool operator==(const KindShape&) const = default;
 };
 std::optional<KindShape> shape_of(MatrixKind kind, const Problem& problem, const Shapes& shapes);
+// A kind that shape_of() knows, in float64.
+OtherMatrix our_matrix(InputCache& cache, MatrixKind kind);
 // Inputs: what a person gives. Results follow from them.
 bool is_input(MatrixKind kind, const Problem& problem);
 

@@ -74,24 +74,28 @@ class Search {
                      rows_.begin() + static_cast<std::ptrdiff_t>(std::min(rows_.size(), fitting(limits.of_a_pair))));
   }
 
-  Diagnosis run() {
+  // `seen` come where none of the others is complete alone: they follow their numbers, whatever they are.
+  Diagnosis run(const std::vector<Cause>& causes, const std::vector<Cause>& seen) {
+    causes_ = causes;
     Diagnosis result;
     result.before = before_;
     result.rows = cache_.shapes().nq;
     result.rows_tried = static_cast<Index>(rows_.size());
-    causes_ = possible_causes(cache_.problem(), cache_.shapes());
     measure_rounding();
     result.rounding = rounding_alone();
-    try_singles(result);
-    const auto complete = [](const Explanation& each) { return each.complete; };
-    if (result.rounding == NumberFormat::kFloat64 && std::none_of(found_.begin(), found_.end(), complete)) {
-      try_pairs(result);
-    }
+    try_singles(causes_, result);
+    if (!is_explained()) try_singles(seen, result);
+    causes_.insert(causes_.end(), seen.begin(), seen.end());
+    if (result.rounding == NumberFormat::kFloat64 && !is_explained()) try_pairs(result);
     rank(result);
     return result;
   }
 
  private:
+  bool is_explained() const {
+    return std::any_of(found_.begin(), found_.end(), [](const Explanation& each) { return each.complete; });
+  }
+
   double size_of(const Target& target) const {
     if (target.found->not_finite > 0) return kInfinity;
     return target.found->largest ? std::abs(target.found->largest->error()) / target.magnitude : 0;
@@ -199,8 +203,8 @@ class Search {
            AlteredPass::operations_a_row(cache_.shapes()) * static_cast<double>(cache_.shapes().nq) > limit;
   }
 
-  void try_singles(Diagnosis& result) {
-    for (const Cause& cause : causes_) {
+  void try_singles(const std::vector<Cause>& causes, Diagnosis& result) {
+    for (const Cause& cause : causes) {
       if (is_stopped(stop_)) return;
       Altered altered = ours_;
       cause.apply(altered);
@@ -269,6 +273,24 @@ class Search {
   std::vector<Explanation> found_;
 };
 
+// Their inputs are ours, rounded to the format.
+bool are_rounded(const std::vector<OtherMatrix>& theirs, const std::vector<Difference>& found, const Problem& problem,
+                 NumberFormat format) {
+  if (format == NumberFormat::kFloat64) return false;
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    if (!is_input(theirs[i].kind, problem) || found[i].equal()) continue;
+    for (std::size_t head = 0; head < theirs[i].heads.size(); ++head) {
+      const MatrixD& matrix = theirs[i].heads[head];
+      if (!is_representable(matrix, format)) return false;
+      for (Index n = 0; n < matrix.size(); ++n) {
+        const double error = std::abs(static_cast<double>(found[i].errors[head].data()[n]));
+        if (!(error <= 0.51 * ulp_in(format, matrix.data()[n]))) return false;
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<Diagnosis> find_causes(InputCache& cache, const std::vector<OtherMatrix>& theirs,
@@ -290,17 +312,18 @@ Result<Diagnosis> find_causes(InputCache& cache, const std::vector<OtherMatrix>&
     if (!equal && (!first || kind < *first)) first = kind;
   }
   if (!first) return inputs;
+  const std::vector<Cause> causes = possible_causes(problem, cache.shapes()), seen = seen_causes(cache, theirs);
   // Those that differ come first, as they rule out most.
   std::stable_sort(targets.begin(), targets.end(), [](const Target& a, const Target& b) {
     return std::pair(a.found->equal(), a.theirs->kind) < std::pair(b.found->equal(), b.theirs->kind);
   });
-  Diagnosis result = Search(cache, targets, tolerance, limits, stop).run();
+  Diagnosis result = Search(cache, targets, tolerance, limits, stop).run(causes, seen);
   for (const Target& target : targets) result.explained = std::max(result.explained, target.theirs->kind);
   const bool complete = !result.explanations.empty() && result.explanations[0].complete;
   const auto is_later = [&](const Target& target) { return target.theirs->kind > *first && !target.found->equal(); };
   if (!complete && result.rounding == NumberFormat::kFloat64 && std::any_of(targets.begin(), targets.end(), is_later)) {
     std::erase_if(targets, [&](const Target& target) { return target.theirs->kind > *first; });
-    Diagnosis of_first = Search(cache, targets, tolerance, limits, stop).run();
+    Diagnosis of_first = Search(cache, targets, tolerance, limits, stop).run(causes, seen);
     const bool explained = !of_first.explanations.empty() && of_first.explanations[0].complete;
     if (explained || of_first.rounding != NumberFormat::kFloat64) {
       result = std::move(of_first);
@@ -309,7 +332,7 @@ Result<Diagnosis> find_causes(InputCache& cache, const std::vector<OtherMatrix>&
   }
   if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
   const bool explained = !result.explanations.empty() && result.explanations[0].complete;
-  result.inputs_differ = inputs.inputs_differ && !explained;
+  result.inputs_differ = inputs.inputs_differ && !explained && !are_rounded(theirs, found, problem, result.rounding);
   return result;
 }
 

@@ -233,6 +233,28 @@ TEST_CASE("arrays of another step") {
   check_named(compare(ours, {masked}), "attn-is-masked");
 }
 
+TEST_CASE("what their weights show: keys that nobody sees, a window, dropout") {
+  for (unsigned seed = 1; seed <= 30; seed += 10) {
+    const Problem ours = with(random_problem(4, 2, 9, 9, 6, 5, seed), {.causal = true});
+    const Problem padded = with(ours, {.causal = true, .key_valid = {1, 0, 1, 1, 1, 1, 0, 1, 1}});
+    const Outcome padding = compare(ours, {attn_of(slow_heads(padded)), out_of(slow_heads(padded))});
+    check_named(padding, "padding-other");
+    CHECK(padding.diagnosis.explanations[0].causes[0].meaning == "No query gives a weight to keys 1, 6.");
+    const Problem narrow = with(ours, {.causal = true, .window = 4});
+    const Outcome window = compare(ours, {attn_of(slow_heads(narrow)), out_of(slow_heads(narrow))});
+    check_named(window, "window-other");
+    CHECK(window.diagnosis.explanations[0].causes[0].name == "there is a window of 4");
+    OtherMatrix attn = attn_of(slow_heads(ours));
+    std::mt19937 random(seed);
+    for (MatrixD& head : attn.heads) {
+      for (Index n = 0; n < head.size(); ++n) head.data()[n] = random() % 4 == 0 ? 0 : head.data()[n] / 0.75;
+    }
+    const Outcome dropout = compare(ours, {attn, weigh(ours, attn)});
+    check_named(dropout, "dropout");
+    CHECK(dropout.diagnosis.explanations[0].causes[0].name == "dropout is on, p = 0.25");
+  }
+}
+
 TEST_CASE("numbers in half precision: the difference is rounding, and a mistake shows through it") {
   for (const NumberFormat format : {NumberFormat::kBfloat16, NumberFormat::kFloat16}) {
     for (unsigned seed = 1; seed <= 60; seed += 10) {
