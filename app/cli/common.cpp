@@ -25,17 +25,6 @@ Error with_deed(std::string_view deed, Error error) {
   return by_system ? located(deed, std::move(error)) : error;
 }
 
-// A file that can be read again: what a pipe gives is gone by then.
-bool is_session_file(const fs::path& path) {
-  std::error_code problem;
-  if (!fs::is_regular_file(path, problem)) return false;
-  std::string head(512, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
-  return looks_like_session(as_bytes(head));
-}
-
 }  // namespace
 
 int exit_code(ErrorCode code) {
@@ -76,7 +65,8 @@ std::optional<int> parse_arguments(CLI::App& app, const std::string& usage, cons
     return report(print(app.help()));
   } catch (const CLI::ParseError& error) {
     std::string message = error.what();
-    const bool is_name = message.starts_with("FILE");
+    // A word in capitals, such as FILE, is the name of an argument.
+    const bool is_name = message.size() > 1 && std::isupper(static_cast<unsigned char>(message[1])) != 0;
     if (!message.empty() && !is_name)
       message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
     while (!message.empty() && (message.back() == '\n' || message.back() == '.')) message.pop_back();
@@ -158,6 +148,16 @@ Result<Input> open_input(const std::string& name) {
   if (!session.ok()) return located(name, with_deed("cannot be read", session.error()));
   const bool is_own = path.value() == fs::path(name) && is_session_file(path.value());
   return Input{std::move(session).value(), path.value(), is_own};
+}
+
+bool is_session_file(const fs::path& path) {
+  std::error_code problem;
+  if (!fs::is_regular_file(path, problem)) return false;
+  std::string head(512, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(file.gcount()));
+  return looks_like_session(as_bytes(head));
 }
 
 Result<Bytes> read_input(const std::string& name, const fs::path& path) {

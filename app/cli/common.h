@@ -19,6 +19,7 @@
 namespace qkv::cli {
 
 inline constexpr int kExitDone = 0;
+inline constexpr int kExitDifferent = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInput = 3;
 inline constexpr int kExitDisplay = 4;
@@ -61,6 +62,9 @@ struct Input {
 Result<Input> open_input(const std::string& name);
 // The path of `name`: itself where it exists, else the example's. kCannotRead where there is neither.
 Result<std::filesystem::path> find_input_file(const std::string& name);
+
+// Whether a file, which can be read again, is a session: what a pipe gives is gone by then.
+bool is_session_file(const std::filesystem::path& path);
 
 // A file's content, read whole or mapped into memory where it is large; errors bear `name`.
 Result<MappedFile> map_input(const std::string& name, const std::filesystem::path& path);
