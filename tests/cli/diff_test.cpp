@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 #include "tests/cli/support.h"
 
 using namespace qkv;
@@ -101,7 +102,7 @@ TEST_CASE("--json holds the numbers, -o the differences") {
   CHECK((*attn)["largest"]["head"] == 1);
   CHECK(json["cause"]["explanations"][0]["causes"][0]["fix"] ==
         "Switch the causal mask off there, or on here (--causal).");
-  const Result<NpzFile> file = NpzFile::open(out);
+  const Result<TensorFile> file = TensorFile::open(out);
   REQUIRE(file.ok());
   const Result<Tensor> diff = file.value().read("diff_attn");
   REQUIRE(diff.ok());
@@ -120,7 +121,7 @@ TEST_CASE("arrays by other names, sessions, and numbers in half precision") {
              {"causal: off here, on there\n", "row 0 (他), column 1 (10)", "there is a causal mask, none in ours"});
   check_says(qkvlab({"diff", "cat_sleeps", "cat_sleeps"}), 0, {"equal, to the last digit: "});
 
-  const NpzFile reference = NpzFile::open(kCausal).value();
+  const TensorFile reference = TensorFile::open(kCausal).value();
   const Tensor attn = reference.read("attn").value(), out = reference.read("out").value();
   const Result<Bytes> bytes = npz_bytes({{"weights", attn.shape, attn.values}, {"o", {1, 4, 17, 8}, out.values}});
   REQUIRE(bytes.ok());
