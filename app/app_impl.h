@@ -7,9 +7,11 @@
 
 #include "app/app.h"
 #include "app/assets.h"
+#include "app/engine/compare.h"
 #include "app/engine/engine.h"
 #include "app/engine/lens.h"
 #include "app/panels/cell_editor.h"
+#include "app/panels/compare_tab.h"
 #include "app/panels/export_dialog.h"
 #include "app/panels/file_dialog.h"
 #include "app/panels/frame_panels.h"
@@ -40,6 +42,7 @@ struct App::Impl {
         labels(*services.images),
         engine(services.wake, services.most_held_bytes),
         lens_engine(services.wake),
+        compare_engine(services.wake),
         history(worked_example()),
         sources(std::make_unique<SourcePictures>(services.wake)) {}
 
@@ -51,6 +54,7 @@ struct App::Impl {
   Ui ui;
   Engine engine;
   LensEngine lens_engine;
+  CompareEngine compare_engine;
   History history;
   std::filesystem::path path;                // where Save writes
   std::shared_ptr<const Computed> computed;  // never null after open()
@@ -60,6 +64,7 @@ struct App::Impl {
   std::optional<LensRequest> lens_request;  // the newest
   std::shared_ptr<const Computed> drawn;
   std::shared_ptr<const LensResult> drawn_lens;
+  std::shared_ptr<const CompareResult> drawn_comparison;
   Problem drawn_problem;
   std::uint64_t version = 1;
   ActionQueue queue;
@@ -69,6 +74,7 @@ struct App::Impl {
   std::unique_ptr<SourcePictures> sources;  // never null
   InspectorState inspector;
   HeadsState heads;
+  CompareState compare;
   FillForm fill;
   Dialogs dialogs;
   std::vector<Toast> toasts;
@@ -91,7 +97,9 @@ struct App::Impl {
   void apply_queue();
   void recompute();  // after the session changed
   void take_results();
-  void update_lens();  // asks for what the view wants to see, and takes what is there
+  void compare_with(const std::filesystem::path& other);
+  void update_comparison();  // asks for the comparison of what is shown now, and takes what is there
+  void update_lens();        // asks for what the view wants to see, and takes what is there
   void say(std::string text, double seconds = 5);
 
   // app_commands.cpp: what commands do

@@ -15,6 +15,7 @@ namespace qkv {
 enum class CommandId {
   kNew,
   kOpen,
+  kCompare,
   kSave,
   kSaveAs,
   kExport,
@@ -30,6 +31,7 @@ enum class CommandId {
   kTabHeads,
   kTabConcat,
   kTabProjection,
+  kTabCompare,
   kPreviousHead,
   kNextHead,
   kLensValues,

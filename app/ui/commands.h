@@ -26,6 +26,7 @@ struct CommandContext {
   bool has_selection = false, can_paste = false;
   bool has_projection = false;  // the X · W tab exists
   bool many_heads = false;
+  bool has_comparison = false;  // the Compare tab exists
 };
 bool is_enabled(CommandId id, const CommandContext& context);
 

@@ -243,15 +243,15 @@ void add_steps(Listing& list) {
     list.add(id, "step", name, meaning, "Compare with the array of the same step.", std::move(change));
   };
   add("scores-are-scaled", "scores are given after scaling", "The array holds our \"scaled\".",
-      [](Altered& a) { a.scores_are = Held::kScaled; });
+      [](Altered& a) { a.scores_are = HeldStep::kScaled; });
   add("scores-are-masked", "scores are given after masking", "Hidden scores are −∞ there.",
-      [](Altered& a) { a.scores_are = a.scaled_are = Held::kMasked; });
+      [](Altered& a) { a.scores_are = a.scaled_are = HeldStep::kMasked; });
   add("scaled-are-raw", "scaled scores are given before scaling", "The array holds our \"scores\".",
-      [](Altered& a) { a.scaled_are = Held::kScores; });
+      [](Altered& a) { a.scaled_are = HeldStep::kScores; });
   add("attn-before-softmax", "weights are given before the softmax", "The array holds our \"scaled\".",
-      [](Altered& a) { a.attn_is = Held::kScaled; });
+      [](Altered& a) { a.attn_is = HeldStep::kScaled; });
   add("attn-is-masked", "weights are given before the softmax, masked", "Hidden scores are −∞ there.",
-      [](Altered& a) { a.attn_is = Held::kMasked; });
+      [](Altered& a) { a.attn_is = HeldStep::kMasked; });
 }
 
 }  // namespace
