@@ -81,7 +81,8 @@ void draw_compare_summary(Ui& ui, const CompareResult& result, std::size_t array
   }
   for (const std::string& setting : result.comparison.settings) {
     draw_text(ui, list, FontRole::kText13, at, ui.colors().dim, "set otherwise");
-    at.y += draw_label_paragraph(ui, list, {at.x + kLabel, at.y}, width - kLabel, setting, 13, ui.colors().text) + 4;
+    at.y +=
+        draw_label_paragraph(ui, list, {at.x + kLabel, at.y - 2}, width - kLabel, setting, 13, ui.colors().text) + 4;
   }
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({width, 16});

@@ -14,13 +14,16 @@ namespace {
 
 constexpr float kMargin = 24, kGap = 28, kPill = 26, kTitle = 26, kWords = 236;
 
-// The array to show: the chosen kind, else the first that differs, else the weights.
+// The array to show: the chosen kind, else what most look for and differs, else the first that does, else the weights.
 std::size_t shown_array(const CompareResult& result, const CompareState& compare) {
   const std::vector<Difference>& all = result.comparison.differences;
   const auto find = [&](auto fits) {
     return static_cast<std::size_t>(std::find_if(all.begin(), all.end(), fits) - all.begin());
   };
   std::size_t at = find([&](const Difference& each) { return compare.matrix && each.kind == *compare.matrix; });
+  for (const MatrixKind kind : {MatrixKind::kAttn, MatrixKind::kHeadsOut, MatrixKind::kOut}) {
+    if (at == all.size()) at = find([&](const Difference& each) { return each.kind == kind && !each.equal(); });
+  }
   if (at == all.size()) at = find([](const Difference& each) { return !each.equal(); });
   if (at == all.size()) at = find([](const Difference& each) { return each.kind == MatrixKind::kAttn; });
   return at == all.size() ? 0 : at;

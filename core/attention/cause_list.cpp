@@ -39,7 +39,7 @@ void add_causal(Listing& list) {
         [](Altered& a) { a.mask.upside_down = true; });
   } else {
     add("causal-added", "there is a causal mask, none in ours", "Queries do not see later keys.",
-        "Switch the causal mask off there, or on here (--causal).", [](Altered& a) { a.mask.causal = true; });
+        "Switch the causal mask off there, or on here.", [](Altered& a) { a.mask.causal = true; });
   }
   const char* diagonal = "Check the diagonal of the mask: with torch.triu or np.triu of what is hidden, k = 1.";
   add("causal-strict", "the causal mask hides the diagonal", "A query sees the keys before it and not its own.",
@@ -211,7 +211,7 @@ void add_alibi(Listing& list) {
   const int heads = list.shapes.heads;
   if (!list.options().alibi) {
     add("alibi-added", "there is ALiBi, none in ours", "Scores lose slope·|i − j|.",
-        "Switch ALiBi off there, or on here (--alibi).", [](Altered& a) { a.scaling.alibi = 1; });
+        "Switch ALiBi off there, or on here.", [](Altered& a) { a.scaling.alibi = 1; });
     return;
   }
   const char* fix = "Subtract slope·|i − j| after the scale, with slope 2^(−8(h+1)/H) for H a power of two.";

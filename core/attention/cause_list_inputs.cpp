@@ -14,8 +14,7 @@ void add_rope(Listing& list) {
     for (const RopeStyle style : {RopeStyle::kHalf, RopeStyle::kInterleaved}) {
       const std::string name = styles[static_cast<int>(style)];
       add("rope-added-" + name, "there is a rotary embedding (" + name + ", base 10000), none in ours",
-          "Q and K are rotated by position.", "Switch it off there, or on here (--rope " + name + ").",
-          [style](Altered& a) {
+          "Q and K are rotated by position.", "Switch it off there, or on here.", [style](Altered& a) {
             a.inputs.rope = Rope{10000, style};
           });
     }
