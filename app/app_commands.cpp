@@ -38,6 +38,12 @@ void App::Impl::run(CommandId command) {
         open_file_dialog(dialogs.file, FilePurpose::kOpen, path.empty() ? fs::path() : path.parent_path() / "");
       });
       break;
+    case CommandId::kCompare:
+      open_file_dialog(dialogs.file, FilePurpose::kCompare, path.empty() ? fs::path() : path.parent_path() / "");
+      break;
+    case CommandId::kTabCompare:
+      compare.shown = !compare.other.empty();
+      break;
     case CommandId::kSave:
       if (!path.empty()) {
         save_to(path);
@@ -112,6 +118,9 @@ void App::Impl::run_view_command(CommandId command) {
   const auto zoom = [&](double factor) {
     for (auto& [axis, axis_view] : stage.axes) axis_view.zoom = std::max(1.0, axis_view.zoom * factor);
   };
+  const auto is_tab = command == CommandId::kTabHead || command == CommandId::kTabHeads ||
+                      command == CommandId::kTabConcat || command == CommandId::kTabProjection;
+  if (is_tab) compare.shown = false;
   switch (command) {
     case CommandId::kTabHead:
       view.tab = Tab::kHead;
@@ -187,6 +196,7 @@ void App::Impl::replace_session(Session session, fs::path from) {
   path = std::move(from);
   stage = StageState{};
   setup = SetupState{};
+  compare = CompareState{};
   ui.focus.clear();
   recompute();
   // Panels need a trace to draw: the first is waited for, however large its session.
@@ -281,6 +291,9 @@ void App::Impl::wait_for_newest() {
   update_lens();
   lens_engine.wait();
   update_lens();
+  update_comparison();
+  compare_engine.wait();
+  update_comparison();
   if (sources->wait()) redraw = true;
 }
 
@@ -306,6 +319,9 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
   switch (purpose) {
     case FilePurpose::kOpen:
       load(chosen);
+      break;
+    case FilePurpose::kCompare:
+      compare_with(chosen);
       break;
     case FilePurpose::kSaveAs: {
       const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + ".qkv.json");

@@ -7,9 +7,11 @@
 
 #include "app/app.h"
 #include "app/assets.h"
+#include "app/engine/compare.h"
 #include "app/engine/engine.h"
 #include "app/engine/lens.h"
 #include "app/panels/cell_editor.h"
+#include "app/panels/compare_tab.h"
 #include "app/panels/export_dialog.h"
 #include "app/panels/file_dialog.h"
 #include "app/panels/frame_panels.h"
@@ -41,6 +43,7 @@ struct App::Impl {
         labels(*services.images),
         engine(services.wake, services.most_held_bytes),
         lens_engine(services.wake),
+        compare_engine(services.wake),
         history(worked_example()),
         sources(std::make_unique<SourcePictures>(services.wake)) {}
 
@@ -52,6 +55,7 @@ struct App::Impl {
   Ui ui;
   Engine engine;
   LensEngine lens_engine;
+  CompareEngine compare_engine;
   History history;
   std::filesystem::path path;                // where Save writes
   std::shared_ptr<const Computed> computed;  // never null after open()
@@ -61,6 +65,7 @@ struct App::Impl {
   std::optional<LensRequest> lens_request;  // the newest
   std::shared_ptr<const Computed> drawn;
   std::shared_ptr<const LensResult> drawn_lens;
+  std::shared_ptr<const CompareResult> drawn_comparison;
   Problem drawn_problem;
   std::uint64_t version = 1;
   ActionQueue queue;
@@ -70,6 +75,7 @@ struct App::Impl {
   std::unique_ptr<SourcePictures> sources;  // never null
   InspectorState inspector;
   HeadsState heads;
+  CompareState compare;
   FillForm fill;
   Dialogs dialogs;
   std::vector<Toast> toasts;
@@ -92,7 +98,9 @@ struct App::Impl {
   void apply_queue();
   void recompute();  // after the session changed
   void take_results();
-  void update_lens();  // asks for what the view wants to see, and takes what is there
+  void compare_with(const std::filesystem::path& other);
+  void update_comparison();  // asks for the comparison of what is shown now, and takes what is there
+  void update_lens();        // asks for what the view wants to see, and takes what is there
   void say(std::string text, double seconds = 5);
 
   // app_commands.cpp: what commands do

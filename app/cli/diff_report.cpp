@@ -130,7 +130,7 @@ Json diagnosis_json(const Diagnosis& diagnosis) {
   json["rounding"] = rounding ? Json(format_name(diagnosis.rounding)) : Json(nullptr);
   json["explanations"] = Json::array();
   for (std::size_t i = 0; i < diagnosis.explanations.size(); ++i) {
-    const Explanation& each = diagnosis.explanations[i];
+    const CauseFit& each = diagnosis.explanations[i];
     Json causes = Json::array();
     for (const Cause& cause : each.causes) {
       causes.push_back({{"id", cause.id}, {"name", cause.name}, {"meaning", cause.meaning}, {"fix", cause.fix}});

@@ -15,6 +15,7 @@ namespace qkv {
 enum class CommandId {
   kNew,
   kOpen,
+  kCompare,
   kSave,
   kSaveAs,
   kExport,
@@ -36,6 +37,7 @@ enum class CommandId {
   kTabHeads,
   kTabConcat,
   kTabProjection,
+  kTabCompare,
   kPreviousHead,
   kNextHead,
   kLensValues,

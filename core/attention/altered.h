@@ -12,7 +12,7 @@ namespace qkv {
 struct OtherMatrix;
 
 // How a program cuts [N, H·d] into heads, or puts heads together.
-enum class HeadLayout {
+enum class HeadCut {
   kInBlocks,     // head h is columns h·d … h·d + d − 1: ours
   kInterleaved,  // column j of head h is column h + H·j
   kUncut,        // the numbers of [N, H·d], row after row, are read as [H, N, d] without swapping axes
@@ -22,7 +22,7 @@ enum class HeadLayout {
 struct AlteredInputs {
   std::array<bool, 3> transposed = {};  // W used as its transpose; square ones only
   std::array<bool, 3> no_bias = {};
-  std::array<HeadLayout, 3> layout = {};
+  std::array<HeadCut, 3> layout = {};
   std::array<int, 3> taken_from = {0, 1, 2};  // which of ours stands there
   bool reversed_queries = false, reversed_keys = false;
 
@@ -90,11 +90,11 @@ struct AlteredSoftmax {
 };
 
 // What an array of that name holds.
-enum class Held { kScores, kScaled, kMasked, kAttn };  // kMasked: scaled, −Inf where hidden
+enum class HeldStep { kScores, kScaled, kMasked, kAttn };  // kMasked: scaled, −Inf where hidden
 
 // What follows the heads.
 struct AlteredOutput {
-  HeadLayout concat = HeadLayout::kInBlocks;
+  HeadCut concat = HeadCut::kInBlocks;
   bool transposed_wo = false, no_wo = false, no_bo = false;
   bool residual = false;  // X is added
 };
@@ -106,7 +106,7 @@ struct Altered {
   AlteredMask mask;
   AlteredSoftmax softmax;
   AlteredOutput output;
-  Held scores_are = Held::kScores, scaled_are = Held::kScaled, attn_is = Held::kAttn;
+  HeldStep scores_are = HeldStep::kScores, scaled_are = HeldStep::kScaled, attn_is = HeldStep::kAttn;
   NumberFormat format = NumberFormat::kFloat64;  // what every step is rounded to; sums are not
 };
 

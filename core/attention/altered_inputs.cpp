@@ -26,19 +26,19 @@ void round_all(MatrixD& matrix, NumberFormat format) {
 }
 
 // [N, H·d] as heads.
-Heads cut(const MatrixD& all, int heads, HeadLayout layout) {
+Heads cut(const MatrixD& all, int heads, HeadCut layout) {
   const Index rows = all.rows(), width = all.cols() / heads;
   Heads result;
   for (Index head = 0; head < heads; ++head) {
     MatrixD matrix(rows, width);
     switch (layout) {
-      case HeadLayout::kInBlocks:
+      case HeadCut::kInBlocks:
         matrix = all.middleCols(head * width, width);
         break;
-      case HeadLayout::kInterleaved:
+      case HeadCut::kInterleaved:
         for (Index j = 0; j < width; ++j) matrix.col(j) = all.col(head + heads * j);
         break;
-      case HeadLayout::kUncut:
+      case HeadCut::kUncut:
         matrix = Eigen::Map<const MatrixD>(all.data() + head * rows * width, rows, width);
         break;
     }
@@ -57,7 +57,7 @@ MatrixD side_by_side(const std::vector<SharedMatrix>& heads) {
 }
 
 Heads part_heads(const Problem& problem, const AlteredInputs& inputs, std::size_t part, NumberFormat format) {
-  const HeadLayout layout = inputs.layout[part];
+  const HeadCut layout = inputs.layout[part];
   if (const auto* projected = std::get_if<ProjectedSource>(&problem.source)) {
     const auto [weights, bias, heads] = parts_of(*projected)[part];
     MatrixD w = (*weights)->cast<double>();
@@ -121,14 +121,14 @@ bool can_be(const AlteredInputs& inputs, const Problem& problem, const Shapes& s
   return !inputs.rope || s.d_k % 2 == 0;
 }
 
-HeadInputs make_inputs(const Problem& problem, const AlteredInputs& inputs, NumberFormat format) {
+AlteredHeads make_inputs(const Problem& problem, const AlteredInputs& inputs, NumberFormat format) {
   std::array<Heads, 3> ours;
   for (const int part : inputs.taken_from) {
     const auto at = static_cast<std::size_t>(part);
     if (ours[at].empty()) ours[at] = part_heads(problem, inputs, at, format);
   }
   const auto take = [&](std::size_t part) { return ours[static_cast<std::size_t>(inputs.taken_from[part])]; };
-  HeadInputs made = {take(0), take(1), take(2), {}, {}, {}};
+  AlteredHeads made = {take(0), take(1), take(2), {}, {}, {}};
   if (inputs.reversed_queries) reverse_rows(made.q);
   if (inputs.reversed_keys) {
     reverse_rows(made.k);
@@ -144,11 +144,11 @@ HeadInputs make_inputs(const Problem& problem, const AlteredInputs& inputs, Numb
   return made;
 }
 
-std::shared_ptr<const HeadInputs> InputCache::get(const AlteredInputs& inputs, NumberFormat format) {
+std::shared_ptr<const AlteredHeads> InputCache::get(const AlteredInputs& inputs, NumberFormat format) {
   for (const Entry& entry : entries_) {
     if (entry.format == format && entry.inputs == inputs) return entry.made;
   }
-  auto made = std::make_shared<const HeadInputs>(make_inputs(problem_, inputs, format));
+  auto made = std::make_shared<const AlteredHeads>(make_inputs(problem_, inputs, format));
   if (entries_.size() == 2) entries_.pop_back();
   entries_.push_back({inputs, format, made});
   return made;

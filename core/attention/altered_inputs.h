@@ -8,7 +8,7 @@
 
 namespace qkv {
 
-struct HeadInputs {
+struct AlteredHeads {
   std::vector<MatrixD> q, k, v;               // H × [Nq, d_k], H_kv × [Nk, d_k], H_kv × [Nk, d_v]
   std::vector<MatrixD> rotated_q, rotated_k;  // where there is a rope, else empty
   std::vector<bool> v_finite;                 // H_kv
@@ -20,7 +20,7 @@ struct HeadInputs {
 bool can_be(const AlteredInputs& inputs, const Problem& problem, const Shapes& shapes);
 
 // can_be() holds. `format` rounds what comes of projections and rotations.
-HeadInputs make_inputs(const Problem& problem, const AlteredInputs& inputs, NumberFormat format);
+AlteredHeads make_inputs(const Problem& problem, const AlteredInputs& inputs, NumberFormat format);
 
 // A number as `format` keeps it.
 double rounded(double value, NumberFormat format);
@@ -29,7 +29,7 @@ double rounded(double value, NumberFormat format);
 class InputCache {
  public:
   InputCache(const Problem& problem, const Shapes& shapes) : problem_(problem), shapes_(shapes) {}
-  std::shared_ptr<const HeadInputs> get(const AlteredInputs& inputs, NumberFormat format);
+  std::shared_ptr<const AlteredHeads> get(const AlteredInputs& inputs, NumberFormat format);
   const Problem& problem() const { return problem_; }
   const Shapes& shapes() const { return shapes_; }
 
@@ -37,7 +37,7 @@ class InputCache {
   struct Entry {
     AlteredInputs inputs;
     NumberFormat format;
-    std::shared_ptr<const HeadInputs> made;
+    std::shared_ptr<const AlteredHeads> made;
   };
   const Problem& problem_;
   Shapes shapes_;

@@ -276,14 +276,14 @@ void AlteredPass::make_concat(Index row) {
     make_out(h, of);
     return of.out;
   };
-  if (altered_.output.concat == HeadLayout::kUncut) {
+  if (altered_.output.concat == HeadCut::kUncut) {
     for (Index c = 0; c < concat_.size(); ++c) {
       const Index flat = row * concat_.size() + c;
       concat_(c) = out_of(flat / (width * shapes_.nq), flat / width % shapes_.nq)(flat % width);
     }
     return;
   }
-  const bool interleaved = altered_.output.concat == HeadLayout::kInterleaved;
+  const bool interleaved = altered_.output.concat == HeadCut::kInterleaved;
   for (Index head = 0; head < heads; ++head) {
     const Row& of = out_of(head, row);
     for (Index j = 0; j < width; ++j) concat_(interleaved ? head + heads * j : head * width + j) = of(j);
@@ -304,14 +304,14 @@ void AlteredPass::make_output(Index row) {
   round_row(result_);
 }
 
-const AlteredPass::Row& AlteredPass::held(Held what, HeadRow& of, std::size_t head) {
-  if (what == Held::kScores) return of.scores;
-  if (what == Held::kAttn) {
+const AlteredPass::Row& AlteredPass::held(HeldStep what, HeadRow& of, std::size_t head) {
+  if (what == HeldStep::kScores) return of.scores;
+  if (what == HeldStep::kAttn) {
     make_attn(head, of);
     return of.attn;
   }
   make_scaled(head, of);
-  if (what == Held::kScaled) return of.scaled;
+  if (what == HeldStep::kScaled) return of.scaled;
   result_ = of.scaled;
   for (Index j = 0; j < result_.size(); ++j) {
     if (of.keep(j) == 0) result_(j) = -kInfinity;

@@ -17,8 +17,8 @@ class AlteredPass {
   // can_be(altered.inputs, …) holds; transposed weights and bias need Nq = Nk. `cache` outlives the pass.
   AlteredPass(InputCache& cache, const Altered& altered);
 
-  // A row of q k v scores scaled keep attn heads_out concat out, [cols]. `id` and `row` are in range; out needs a W^O, or
-  // altered.output.no_wo. The reference holds until the next call.
+  // A row of q k v scores scaled keep attn heads_out concat out, [cols]. `id` and `row` are in range; out needs a W^O,
+  // or altered.output.no_wo. The reference holds until the next call.
   const Eigen::RowVectorXd& row(MatrixId id, Index row);
 
   // Floating-point operations of one row of all heads, about.
@@ -49,13 +49,13 @@ class AlteredPass {
   double scaled_cell(double score, std::size_t head, Index i, Index j) const;
   void make_concat(Index row);
   void make_output(Index row);
-  const Row& held(Held what, HeadRow& of, std::size_t head);
+  const Row& held(HeldStep what, HeadRow& of, std::size_t head);
   void round_row(Row& row) const;
 
   const Problem& problem_;
   Shapes shapes_;
   Altered altered_;
-  std::shared_ptr<const HeadInputs> inputs_;
+  std::shared_ptr<const AlteredHeads> inputs_;
   std::vector<HeadRow> rows_;     // H, the last one asked for
   std::vector<MatrixD> weights_;  // H, where all rows are needed
   std::vector<double> slopes_;    // H

@@ -39,7 +39,7 @@ void add_causal(Listing& list) {
         [](Altered& a) { a.mask.upside_down = true; });
   } else {
     add("causal-added", "there is a causal mask, none in ours", "Queries do not see later keys.",
-        "Switch the causal mask off there, or on here (--causal).", [](Altered& a) { a.mask.causal = true; });
+        "Switch the causal mask off there, or on here.", [](Altered& a) { a.mask.causal = true; });
   }
   const char* diagonal = "Check the diagonal of the mask: with torch.triu or np.triu of what is hidden, k = 1.";
   add("causal-strict", "the causal mask hides the diagonal", "A query sees the keys before it and not its own.",
@@ -211,7 +211,7 @@ void add_alibi(Listing& list) {
   const int heads = list.shapes.heads;
   if (!list.options().alibi) {
     add("alibi-added", "there is ALiBi, none in ours", "Scores lose slope·|i − j|.",
-        "Switch ALiBi off there, or on here (--alibi).", [](Altered& a) { a.scaling.alibi = 1; });
+        "Switch ALiBi off there, or on here.", [](Altered& a) { a.scaling.alibi = 1; });
     return;
   }
   const char* fix = "Subtract slope·|i − j| after the scale, with slope 2^(−8(h+1)/H) for H a power of two.";
@@ -243,15 +243,15 @@ void add_steps(Listing& list) {
     list.add(id, "step", name, meaning, "Compare with the array of the same step.", std::move(change));
   };
   add("scores-are-scaled", "scores are given after scaling", "The array holds our \"scaled\".",
-      [](Altered& a) { a.scores_are = Held::kScaled; });
+      [](Altered& a) { a.scores_are = HeldStep::kScaled; });
   add("scores-are-masked", "scores are given after masking", "Hidden scores are −∞ there.",
-      [](Altered& a) { a.scores_are = a.scaled_are = Held::kMasked; });
+      [](Altered& a) { a.scores_are = a.scaled_are = HeldStep::kMasked; });
   add("scaled-are-raw", "scaled scores are given before scaling", "The array holds our \"scores\".",
-      [](Altered& a) { a.scaled_are = Held::kScores; });
+      [](Altered& a) { a.scaled_are = HeldStep::kScores; });
   add("attn-before-softmax", "weights are given before the softmax", "The array holds our \"scaled\".",
-      [](Altered& a) { a.attn_is = Held::kScaled; });
+      [](Altered& a) { a.attn_is = HeldStep::kScaled; });
   add("attn-is-masked", "weights are given before the softmax, masked", "Hidden scores are −∞ there.",
-      [](Altered& a) { a.attn_is = Held::kMasked; });
+      [](Altered& a) { a.attn_is = HeldStep::kMasked; });
 }
 
 }  // namespace

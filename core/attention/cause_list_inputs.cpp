@@ -14,8 +14,7 @@ void add_rope(Listing& list) {
     for (const RopeStyle style : {RopeStyle::kHalf, RopeStyle::kInterleaved}) {
       const std::string name = styles[static_cast<int>(style)];
       add("rope-added-" + name, "there is a rotary embedding (" + name + ", base 10000), none in ours",
-          "Q and K are rotated by position.", "Switch it off there, or on here (--rope " + name + ").",
-          [style](Altered& a) {
+          "Q and K are rotated by position.", "Switch it off there, or on here.", [style](Altered& a) {
             a.inputs.rope = Rope{10000, style};
           });
     }
@@ -76,19 +75,17 @@ void add_heads(Listing& list) {
   }
   if (s.heads == 1) return;
   const char* fix = "Cut [N, H·d] as [N, H, d], then swap axes to [H, N, d].";
-  const auto all = [](HeadLayout layout) {
-    return [layout](Altered& a) { a.inputs.layout = {layout, layout, layout}; };
-  };
+  const auto all = [](HeadCut layout) { return [layout](Altered& a) { a.inputs.layout = {layout, layout, layout}; }; };
   list.add("heads-uncut", "layout", "the axes of the heads are not swapped", "[N, H·d] is read as [H, N, d].", fix,
-           all(HeadLayout::kUncut));
+           all(HeadCut::kUncut));
   list.add("heads-interleaved", "layout", "heads are interleaved", "Head h takes columns h, h + H, h + 2H and so on.",
-           fix, all(HeadLayout::kInterleaved));
+           fix, all(HeadCut::kInterleaved));
   const char* back = "Swap [H, N, d] to [N, H, d], then join to [N, H·d].";
   list.add("concat-uncut", "concat", "the axes are not swapped back before the heads are joined",
-           "[H, N, d] is read as [N, H·d].", back, [](Altered& a) { a.output.concat = HeadLayout::kUncut; });
+           "[H, N, d] is read as [N, H·d].", back, [](Altered& a) { a.output.concat = HeadCut::kUncut; });
   list.add("concat-interleaved", "concat", "the heads are joined interleaved",
            "Column j of head h becomes column h + H·j.", back,
-           [](Altered& a) { a.output.concat = HeadLayout::kInterleaved; });
+           [](Altered& a) { a.output.concat = HeadCut::kInterleaved; });
 }
 
 void add_roles(Listing& list) {

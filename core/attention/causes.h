@@ -28,7 +28,7 @@ std::vector<Cause> possible_causes(const Problem& problem, const Shapes& shapes)
 std::vector<Cause> seen_causes(InputCache& cache, const std::vector<OtherMatrix>& theirs);
 
 // One or two causes that, computed, come close to what somebody else has.
-struct Explanation {
+struct CauseFit {
   std::vector<Cause> causes;
   double remaining = 0;   // the largest error that they leave, as a part of the largest number of its matrix
   bool complete = false;  // that is within the tolerance, or within what rounding to `format` leaves
@@ -41,7 +41,7 @@ struct Diagnosis {
   // Set where rounding every step to the format makes errors of this size: nothing is wrong but the digits.
   NumberFormat rounding = NumberFormat::kFloat64;
   // Best first. Those that come first with `ties` more give the same numbers here: which one it is cannot be told.
-  std::vector<Explanation> explanations;
+  std::vector<CauseFit> explanations;
   std::size_t ties = 0;
   // Up to this kind all was explained; where later ones differ, it is for another reason as well.
   MatrixKind explained = MatrixKind::kX;

@@ -45,7 +45,7 @@ void add_hidden_keys(Listing& list, const OtherMatrix& attn) {
   const bool one = std::count(seen.begin(), seen.end(), 0) == 1;
   const std::string keys = (one ? "key " : "keys ") + names_of_keys(seen);
   list.add("padding-other", "padding", "other keys are hidden as padding", "No query gives a weight to " + keys + ".",
-           "Hide the same keys on both sides (--key-valid here).", [seen](Altered& a) { a.mask.key_valid = seen; });
+           "Hide the same keys on both sides.", [seen](Altered& a) { a.mask.key_valid = seen; });
 }
 
 // How far queries look there.
@@ -61,7 +61,7 @@ void add_seen_window(Listing& list, const OtherMatrix& attn) {
   if (before >= farthest) return;
   list.add("window-other", "window", "there is a window of " + std::to_string(before + 1),
            "No query sees a key that is more than " + std::to_string(before) + " before it.",
-           "Use the same window on both sides (--window here).", [before, after](Altered& a) {
+           "Use the same window on both sides.", [before, after](Altered& a) {
              a.mask.before = before + 1;
              a.mask.after = after + 1;
            });

@@ -93,7 +93,7 @@ class Search {
 
  private:
   bool is_explained() const {
-    return std::any_of(found_.begin(), found_.end(), [](const Explanation& each) { return each.complete; });
+    return std::any_of(found_.begin(), found_.end(), [](const CauseFit& each) { return each.complete; });
   }
 
   double size_of(const Target& target) const {
@@ -236,15 +236,15 @@ class Search {
 
   // Complete ones first; of those, and of the others, by what they leave. What leaves the same keeps its order.
   void rank(Diagnosis& result) {
-    std::stable_sort(found_.begin(), found_.end(), [](const Explanation& a, const Explanation& b) {
+    std::stable_sort(found_.begin(), found_.end(), [](const CauseFit& a, const CauseFit& b) {
       return std::pair(!a.complete, a.remaining) < std::pair(!b.complete, b.remaining);
     });
     if (found_.empty()) return;
-    const auto same = [best = found_.front()](const Explanation& each) {
+    const auto same = [best = found_.front()](const CauseFit& each) {
       return each.complete == best.complete && each.remaining <= 4 * best.remaining + 1e-12;
     };
     const auto end = std::find_if_not(found_.begin(), found_.end(), same);
-    std::stable_sort(found_.begin(), end, [this](const Explanation& a, const Explanation& b) {
+    std::stable_sort(found_.begin(), end, [this](const CauseFit& a, const CauseFit& b) {
       return std::pair(a.causes.size(), place(a)) < std::pair(b.causes.size(), place(b));
     });
     result.ties = static_cast<std::size_t>(end - found_.begin()) - 1;
@@ -255,7 +255,7 @@ class Search {
   }
 
   // In the list of causes, for the order among equals.
-  std::size_t place(const Explanation& each) const {
+  std::size_t place(const CauseFit& each) const {
     const auto at = std::ranges::find(causes_, each.causes[0].id, &Cause::id);
     return static_cast<std::size_t>(at - causes_.begin());
   }
@@ -270,7 +270,7 @@ class Search {
   std::vector<Index> rows_, few_rows_;
   std::vector<std::vector<double>> rounding_sizes_;  // by format, then target
   std::vector<bool> stored_in_;                      // by format: their numbers are of it
-  std::vector<Explanation> found_;
+  std::vector<CauseFit> found_;
 };
 
 // Their inputs are ours, rounded to the format.

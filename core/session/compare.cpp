@@ -97,7 +97,9 @@ std::vector<NamePair> pairs_of(const TensorFile& file, const std::vector<NamePai
 }
 
 Error nothing_to_compare(const TensorFile& file, const std::vector<LeftAlone>& left_alone) {
-  std::string message = "nothing in it can be compared: name an array with --name THEIRS=attn (or heads_out, out, …)";
+  std::string message =
+      "nothing in it can be compared: name an array, on the command line with --name THEIRS=attn (or heads_out, out, "
+      "…)";
   constexpr std::size_t kNamed = 8;
   for (std::size_t i = 0; i < left_alone.size() && i < kNamed; ++i) {
     message += (i == 0 ? "; it has " : ", ") + left_alone[i].name;

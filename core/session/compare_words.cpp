@@ -19,7 +19,7 @@ std::string part_words(double part) {
   return error_text(100 * part) + " % of the largest number";
 }
 
-std::string names_of(const Explanation& explanation) {
+std::string names_of(const CauseFit& explanation) {
   std::string text;
   for (const Cause& cause : explanation.causes) text += (text.empty() ? "" : ", and ") + cause.name;
   return text;
@@ -41,7 +41,7 @@ std::string tried_words(const Diagnosis& diagnosis) {
 
 void add_explanation(const Comparison& comparison, DiagnosisWords& words) {
   const Diagnosis& diagnosis = comparison.diagnosis;
-  const Explanation& best = diagnosis.explanations[0];
+  const CauseFit& best = diagnosis.explanations[0];
   const bool two = best.causes.size() > 1;
   words.headline = best.complete ? "Likely cause" : "Likely part of the cause";
   words.headline += (two ? ", two at once, in theirs: " : ", in theirs: ") + names_of(best);
@@ -60,7 +60,7 @@ void add_explanation(const Comparison& comparison, DiagnosisWords& words) {
   }
   constexpr std::size_t kOthers = 2;
   for (std::size_t i = 1; i < diagnosis.explanations.size() && i <= std::max(diagnosis.ties, kOthers); ++i) {
-    const Explanation& other = diagnosis.explanations[i];
+    const CauseFit& other = diagnosis.explanations[i];
     if (i <= diagnosis.ties) {
       words.lines.emplace_back("or else", names_of(other) + ": the numbers here are the same");
     } else if (other.complete || !best.complete) {

@@ -88,11 +88,11 @@ Result<std::vector<ArrayReading>> read_array(const Tensor64& tensor, std::string
   }
   if (!readings.empty()) return readings;
   const bool has_more = tensor.shape.size() > all[0].sizes.size();
-  return bad_input(
-      "\"" + std::string(name) + "\" has the shape " + shape_text(tensor.shape) + ", but " +
-      std::string(file_key(kind)) + " here is " + expected_words(all) +
-      (has_more ? ": choose a part of it with --name " + std::string(name) + "[0]=" + std::string(file_key(kind))
-                : ""));
+  return bad_input("\"" + std::string(name) + "\" has the shape " + shape_text(tensor.shape) + ", but " +
+                   std::string(file_key(kind)) + " here is " + expected_words(all) +
+                   (has_more ? ": choose a part of it, on the command line with --name " + std::string(name) +
+                                   "[0]=" + std::string(file_key(kind))
+                             : ""));
 }
 
 }  // namespace qkv

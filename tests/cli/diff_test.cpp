@@ -41,7 +41,7 @@ TEST_CASE("a difference is reported with where it is, the cause and how to fix i
               "  first wrong     0.8862   head 0, row 0, column 0  ours 0.11381937, theirs 1\n",
               "  wrong by head   0: 272, 1: 272, 2: 272, 3: 272\n",
               "\nLikely cause, in theirs: there is a causal mask, none in ours\n",
-              "  to fix it     Switch the causal mask off there, or on here (--causal).\n"});
+              "  to fix it     Switch the causal mask off there, or on here.\n"});
   const std::string half = kData + "sdpa/rope_half.npz";
   check_says(qkvlab({"diff", half, half, "--causal", "--rope", "interleaved"}), 1,
              {"in theirs: the rotary embedding is half, not interleaved\n"});
@@ -100,8 +100,7 @@ TEST_CASE("--json holds the numbers, -o the differences") {
   CHECK((*attn)["first_wrong"]["theirs"] == 1.0);
   CHECK((*attn)["heads"].size() == 4);
   CHECK((*attn)["largest"]["head"] == 1);
-  CHECK(json["cause"]["explanations"][0]["causes"][0]["fix"] ==
-        "Switch the causal mask off there, or on here (--causal).");
+  CHECK(json["cause"]["explanations"][0]["causes"][0]["fix"] == "Switch the causal mask off there, or on here.");
   const Result<TensorFile> file = TensorFile::open(out);
   REQUIRE(file.ok());
   const Result<Tensor> diff = file.value().read("diff_attn");
@@ -129,7 +128,7 @@ TEST_CASE("arrays by other names, sessions, and numbers in half precision") {
   check_says(qkvlab({"diff", kCausal, folder / "mine.npz", "--causal", "--name", "weights=attn", "--name", "o[0]=out"}),
              0, {"equal, off by at most ", "attn (theirs: weights), heads_out (theirs: o)"});
   check_refused(qkvlab({"diff", kCausal, folder / "mine.npz"}), 3,
-                "mine.npz: nothing in it can be compared: name an array with --name THEIRS=attn");
+                "mine.npz: nothing in it can be compared: name an array, on the command line with --name THEIRS=attn");
   check_refused(qkvlab({"diff", kCausal, folder / "mine.npz", "--name", "a=attn"}), 2, "has no array \"a\"");
   check_refused(qkvlab({"diff", kCausal, folder / "mine.npz", "--name", "weights"}), 2,
                 "--name: \"weights\" is not THEIRS=ours");

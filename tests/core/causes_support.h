@@ -34,7 +34,7 @@ inline Shapes shapes_of(const Problem& problem) {
 }
 
 // "a", or "a + b" for a pair.
-inline std::string named(const Explanation& explanation) {
+inline std::string named(const CauseFit& explanation) {
   std::string text;
   for (const Cause& cause : explanation.causes) text += (text.empty() ? "" : " + ") + cause.id;
   return text;
@@ -42,8 +42,7 @@ inline std::string named(const Explanation& explanation) {
 
 inline std::string all_named(const Diagnosis& diagnosis) {
   std::string text;
-  for (const Explanation& each : diagnosis.explanations)
-    text += named(each) + " " + std::to_string(each.remaining) + "; ";
+  for (const CauseFit& each : diagnosis.explanations) text += named(each) + " " + std::to_string(each.remaining) + "; ";
   return text;
 }
 

@@ -133,11 +133,12 @@ TEST_CASE("arrays are named, and a part of one is chosen") {
   CHECK(!compared(session, {attentions}, {"attentions[0]=attn"}).equal());
   CHECK(refusal(session, {attentions}, {"attentions=attn"}) ==
         "\"attentions\" has the shape (2, 1, 2, 4, 4), but attn here is (2, 4, 4) [H, N, N] or (4, 4) [N, N], the mean "
-        "over the heads: choose a part of it with --name attentions[0]=attn");
+        "over the heads: choose a part of it, on the command line with --name attentions[0]=attn");
   CHECK(refusal(session, {attentions}, {"attentions[2]=attn"}).find("there is no index 2 on axis 0") !=
         std::string::npos);
   CHECK(refusal(session, {attentions}) ==
-        "nothing in it can be compared: name an array with --name THEIRS=attn (or heads_out, out, …); it has "
+        "nothing in it can be compared: name an array, on the command line with --name THEIRS=attn (or heads_out, out, "
+        "…); it has "
         "attentions (2, 1, 2, 4, 4)");
   CHECK(refusal(session, {{"attn", {2, 4, 3}, std::vector<double>(24)}}) ==
         "\"attn\" has the shape (2, 4, 3), but attn here is (2, 4, 4) [H, N, N] or (4, 4) [N, N], the mean over the "
