@@ -124,6 +124,7 @@ CommandContext App::Impl::context() const {
   c.has_selection = stage.selection.has_value();
   c.can_paste = stage.selection && stage.selection_drawn && is_editable(input(), stage.selection->id);
   c.has_projection = computed->trace.shapes.d_model > 0;
+  c.raw_tokens = history.current().view.raw_tokens;
   c.only_weights = is_weights_only(history.current().problem.source);
   c.many_heads = computed->trace.shapes.heads > 1;
   c.has_comparison = !compare.other.empty();
@@ -298,6 +299,7 @@ void App::Impl::apply_queue() {
 
 void App::Impl::recompute() {
   ++version;
+  detected_tokens = token_style(history.current(), ViewSettings{});
   engine.request(history.current());
   take_results();
 }

@@ -160,6 +160,9 @@ void App::Impl::run_view_command(CommandId command) {
       stage.axes.clear();
       break;
     }
+    case CommandId::kRawTokens:
+      view.raw_tokens = !view.raw_tokens;
+      break;
     case CommandId::kFit:
       stage.axes.clear();
       break;

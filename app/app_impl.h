@@ -67,6 +67,7 @@ struct App::Impl {
   std::shared_ptr<const LensResult> drawn_lens;
   std::shared_ptr<const CompareResult> drawn_comparison;
   Problem drawn_problem;
+  TokenStyle detected_tokens = TokenStyle::kPlain;  // of the session
   std::uint64_t version = 1;
   ActionQueue queue;
   SetupState setup;
@@ -87,7 +88,10 @@ struct App::Impl {
   bool redraw = true;
 
   // app.cpp: one frame
-  StageInput input() const { return {history.current(), *computed, version, lens.get(), sources.get()}; }
+  StageInput input() const {
+    const TokenStyle tokens = history.current().view.raw_tokens ? TokenStyle::kStored : detected_tokens;
+    return {history.current(), *computed, version, lens.get(), sources.get(), tokens};
+  }
   CommandContext context() const;
   void begin_ui();
   void draw_root();

@@ -13,7 +13,7 @@ namespace {
 struct RenderArguments {
   std::optional<std::string> file, out, view, matrix, head, cell_px, scale, colormap, range, theme, decimals, layout;
   AttentionFlags attention;
-  bool transparent = false, verbose = false;
+  bool raw_tokens = false, transparent = false, verbose = false;
 };
 
 // Which view, and for one matrix which kind. --matrix alone means that matrix; neither means one head.
@@ -126,6 +126,7 @@ Status set_colors(const RenderArguments& arguments, FigureSpec& spec) {
 
 Status set_look(const RenderArguments& arguments, FigureSpec& spec) {
   spec.transparent = arguments.transparent;
+  if (arguments.raw_tokens) spec.look.raw_tokens = true;
   if (arguments.cell_px) {
     const Result<int> cell_px = parse_int("--cell-px", *arguments.cell_px, 1, 256);
     if (!cell_px.ok()) return cell_px.error();
@@ -239,6 +240,7 @@ int render_command(const Arguments& words) {
            "Ends of the colours: auto, unit, symmetric, log (weights only), or LO,HI");
   add_text(app, "--decimals", arguments.decimals, "N",
            "Digits after the point in cells, 0 to 6 (default: the session's, or 3)");
+  app.add_flag("--raw-tokens", arguments.raw_tokens, "Show tokens as they are stored, with marks such as Ġ or ▁");
   add_text(app, "--theme", arguments.theme, "NAME", "light (default) or dark");
   app.add_flag("--transparent", arguments.transparent, "No background");
   add_text(app, "--layout", arguments.layout, "OUT.json",

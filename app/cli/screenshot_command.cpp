@@ -18,7 +18,7 @@ inline constexpr float kMostPixels = 16384;  // a side of the picture: what Open
 struct ScreenshotArguments {
   std::optional<std::string> file, out, size, tab, lens, scale, theme, hover, layout, compare;
   AttentionFlags attention;
-  bool verbose = false;
+  bool raw_tokens = false, verbose = false;
 };
 
 Status set_size(const std::string& text, OffscreenOptions& options) {
@@ -83,6 +83,7 @@ Status set_look(const ScreenshotArguments& arguments, OffscreenOptions& options)
     options.theme = theme.value();
   }
   options.hover = arguments.hover.value_or("");
+  if (arguments.raw_tokens) options.session.view.raw_tokens = true;
   if (arguments.lens) {
     if (const Status set = set_lens(*arguments.lens, options.session.view); !set.ok()) return set;
     if (options.session.view.lens != Lens::kValues && is_weights_only(options.session.problem.source)) {
@@ -150,6 +151,7 @@ int screenshot_command(const Arguments& words) {
            "bfloat16, float16 (default: what the session says)");
   add_text(app, "--compare", arguments.compare, "OTHER",
            "Show the Compare tab: the session against the arrays of OTHER");
+  app.add_flag("--raw-tokens", arguments.raw_tokens, "Show tokens as they are stored, with marks such as Ġ or ▁");
   add_text(app, "--theme", arguments.theme, "NAME", "light (default) or dark");
   add_text(app, "--hover", arguments.hover, "WIDGET", "Rest the pointer on a widget of --layout");
   add_text(app, "--layout", arguments.layout, "OUT.json", "Write the rectangle of every named widget");

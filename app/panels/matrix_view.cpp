@@ -211,9 +211,14 @@ void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const C
     }
 }
 
+Color label_ink(const Ui& ui, const AxisNames& labels, Index index, Index lit) {
+  if (index == lit) return ui.colors().accent;
+  return labels.is_special(index) ? ui.colors().faint : ui.colors().dim;
+}
+
 void draw_row_labels(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
   const MatrixPlace& place = canvas.place;
-  const AxisNames labels(in.computed.session, place.rows, canvas.rows);
+  const AxisNames labels = shown_names(in, place.rows, canvas.rows);
   const Index step = std::max<Index>(1, static_cast<Index>(std::ceil(kLabelLine / canvas.cell_h())));
   const auto focus = focus_cell(state);
   const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
@@ -222,8 +227,7 @@ void draw_row_labels(Ui& ui, const StageInput& in, const StageState& state, cons
     const float y = canvas.y_of(double(r) + 0.5);
     if (y < place.min.y - 1 || y > canvas.max().y + 1) continue;
     draw_label_in(ui, ImGui::GetWindowDrawList(), {place.min.x - 8 - place.label_room, y - 12},
-                  {place.min.x - 8, y + 12}, labels[r], kLabelSize, r == lit ? ui.colors().accent : ui.colors().dim,
-                  TextAlign::kRight);
+                  {place.min.x - 8, y + 12}, labels[r], kLabelSize, label_ink(ui, labels, r, lit), TextAlign::kRight);
   }
 }
 
@@ -241,7 +245,7 @@ void draw_upright(Ui& ui, float x, float bottom, float room, const std::string& 
 
 void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, const Canvas& canvas) {
   const MatrixPlace& place = canvas.place;
-  const AxisNames labels(in.computed.session, place.cols, canvas.cols);
+  const AxisNames labels = shown_names(in, place.cols, canvas.cols);
   const bool upright = place.top_room > 24;
   const Index step = upright ? std::max<Index>(1, static_cast<Index>(std::ceil(kLabelLine / canvas.cell_w()))) : 1;
   const auto focus = focus_cell(state);
@@ -250,7 +254,7 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
   for (Index c = (canvas.first_col() + step - 1) / step * step; c < canvas.end_col(); c += step) {
     const float x = canvas.x_of(double(c) + 0.5);
     if (x < place.min.x || x > canvas.max().x) continue;
-    const Color color = c == lit ? ui.colors().accent : ui.colors().dim;
+    const Color color = label_ink(ui, labels, c, lit);
     const std::string text = labels[c];
     if (upright && label_width(ui, text, kLabelSize) + 2 > canvas.cell_w())
       draw_upright(ui, x, place.min.y - 6, place.top_room - 8, text, color);

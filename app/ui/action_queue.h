@@ -43,6 +43,7 @@ enum class CommandId {
   kLensValues,
   kLensGradient,
   kLensPrecision,
+  kRawTokens,
   kFit,
   kEnlarge,
   kZoomIn,

@@ -38,6 +38,7 @@ constexpr std::array kCommands = {
     CommandInfo{kLensValues, MenuId::kView, "Values in the cells", {}, true},
     CommandInfo{kLensGradient, MenuId::kView, "Gradients in the cells", {}},
     CommandInfo{kLensPrecision, MenuId::kView, "What bfloat16 changes in the cells", {}},
+    CommandInfo{kRawTokens, MenuId::kView, "Raw tokens", {}, true},
     CommandInfo{kFit, MenuId::kView, "Fit everything", {Key::k0, true}, true},
     CommandInfo{kEnlarge, MenuId::kView, "Enlarge the matrix, or show all", {Key::kM, true}},
     CommandInfo{kZoomIn, MenuId::kView, "Zoom in", {Key::kEqual, true}},

@@ -201,7 +201,10 @@ std::string latex_matrix(const Session& session, const LatexMatrix& matrix) {
   const Index row_count = matrix.source->rows(), col_count = matrix.source->cols();
   const std::vector<Index> rows = shown_indices(row_count), cols = shown_indices(col_count);
   const int decimals = all_whole(matrix, rows, cols) ? 0 : session.view.decimals;
-  const AxisNames row_names(session, matrix.rows, row_count), col_names(session, matrix.cols, col_count);
+  // As stored: what is not ASCII asks for other compilers and fonts.
+  constexpr TokenStyle kStyle = TokenStyle::kStored;
+  const AxisNames row_names(session, matrix.rows, row_count, kStyle);
+  const AxisNames col_names(session, matrix.cols, col_count, kStyle);
   const bool heads_rows = has_tokens(matrix.rows), heads_cols = has_tokens(matrix.cols);
 
   std::string text = "\\[\\fit{" + matrix.name + " = \\begin{array}{" + (heads_rows ? "r|" : "") +

@@ -42,11 +42,11 @@ std::string row_text(const Matrix& matrix, Index row) {
   return text + "]";
 }
 
-// The rows of a matrix, each on its line with its token behind it.
+// The rows of a matrix, each on its line with its token, as stored, behind it.
 std::string rows_text(const Session& session, MatrixKind kind, const Matrix& matrix, const std::string& indent) {
   const Axis axis = row_axis(kind);
   const bool has_tokens = axis == Axis::kQueries || axis == Axis::kKeys;
-  const AxisNames names(session, axis, matrix.rows());
+  const AxisNames names(session, axis, matrix.rows(), TokenStyle::kStored);
   std::string text;
   for (Index row = 0; row < matrix.rows(); ++row) {
     text += indent + row_text(matrix, row) + ",";

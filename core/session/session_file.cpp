@@ -154,9 +154,10 @@ class SessionReader {
 
   void read_view(const JsonValue& value, ViewSettings& view) {
     const JsonValue::Members& members = json_.object(value, "view");
-    json_.only_keys(members,
-                    {"tab", "head", "lens", "weights_map", "signed_map", "weights_range", "signed_range", "decimals"},
-                    "key", " in view");
+    json_.only_keys(
+        members,
+        {"tab", "head", "lens", "weights_map", "signed_map", "weights_range", "signed_range", "decimals", "raw_tokens"},
+        "key", " in view");
     if (const JsonValue* tab = find_member(members, "tab")) {
       constexpr Tab kTabs[] = {Tab::kHead, Tab::kHeads, Tab::kConcat, Tab::kProjection};
       view.tab = kTabs[json_.choice(*tab, "view.tab", {"head", "heads", "concat", "projection"})];
@@ -170,6 +171,9 @@ class SessionReader {
     }
     if (const JsonValue* decimals = find_member(members, "decimals")) {
       view.decimals = json_.whole_number(*decimals, "view.decimals", 0, 6);
+    }
+    if (const JsonValue* raw = find_member(members, "raw_tokens")) {
+      view.raw_tokens = json_.boolean(*raw, "view.raw_tokens");
     }
     read_map_name(members, "weights_map", view.weights_map);
     read_map_name(members, "signed_map", view.signed_map);

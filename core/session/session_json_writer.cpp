@@ -227,6 +227,7 @@ void write_view(Writer& writer, const ViewSettings& view) {
   append_range(writer.member("weights_range"), view.weights_range);
   append_range(writer.member("signed_range"), view.signed_range);
   writer.member("decimals") += std::to_string(view.decimals);
+  if (view.raw_tokens) writer.member("raw_tokens") += "true";
   writer.close();
 }
 
