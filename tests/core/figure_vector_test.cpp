@@ -175,7 +175,7 @@ TEST_CASE("whatever a token holds, the SVG stays XML and the text stays what is 
   const std::vector<Element> elements = parse(written(layout(session, trace, spec_of(FigureView::kMatrix)),  //
                                                       PictureFormat::kSvg));
   for (const char* token :
-       {"<&>\"'", "שלום", "مرحبا", "hi😀there", "a␊b␉c", "��", "�", "  spaces ", "]]>", "−1", "U+200B"}) {
+       {"<&>\"'", "שלום", "مرحبا", "hi😀there", "a↵b⇥c", "‹FF FE›", "�", "··spaces·", "]]>", "−1", "‹U+200B›"}) {
     CHECK_MESSAGE(find_text(elements, token) != nullptr, token);
   }
   CHECK(find_text(elements, cut) == nullptr);
