@@ -33,10 +33,16 @@ Json options_json(const AttentionOptions& options, const Shapes& shapes) {
   return json;
 }
 
+// As the key "kind" in a session file.
+std::string_view source_name(const Source& source) {
+  if (is_weights_only(source)) return "weights";
+  return std::holds_alternative<DirectSource>(source) ? "qkv" : "projected";
+}
+
 Json session_json(const Session& session, const Shapes& shapes) {
   Json json;
   json["title"] = session.title;
-  json["source"] = std::holds_alternative<DirectSource>(session.problem.source) ? "qkv" : "projected";
+  json["source"] = source_name(session.problem.source);
   json["tokens"] = session.tokens;
   if (session.key_tokens) json["key_tokens"] = *session.key_tokens;
   json["shapes"] = {{"nq", shapes.nq},   {"nk", shapes.nk},  {"heads", shapes.heads}, {"kv_heads", shapes.kv_heads},

@@ -31,11 +31,9 @@ std::string ordinal(Index index) {
 
 std::string cell_heading(MatrixId id, Index row, Index col, const Session& session) {
   const Axis rows = row_axis(id.kind), cols = col_axis(id.kind);
-  const auto* direct = std::get_if<DirectSource>(&session.problem.source);
-  const std::size_t heads = direct != nullptr
-                                ? direct->q.size()
-                                : static_cast<std::size_t>(std::get<ProjectedSource>(session.problem.source).heads);
-  std::string text = is_per_head(id.kind) && heads > 1 ? "HEAD " + std::to_string(id.head + 1) + " · " : "";
+  std::string text = is_per_head(id.kind) && head_count(session.problem.source) > 1
+                         ? "HEAD " + std::to_string(id.head + 1) + " · "
+                         : "";
   // The weights are what the program is about: in a head they need no name.
   if (id.kind != MatrixKind::kAttn)
     text += upper(id.kind == MatrixKind::kHeadsOut ? "output" : long_name(id.kind)) + " · ";

@@ -187,6 +187,7 @@ void explain_added(const Trace& trace, Explanation& cell) {
 }
 
 void explain_weight(const Trace& trace, Explanation& cell) {
+  if (is_weights_only(trace.problem.source)) return;
   cell.softmax = explain_softmax_row(trace, cell.id.head, cell.row, &cell.maximum, &cell.denominator);
   cell.value = cell.softmax[static_cast<std::size_t>(cell.col)].weight;
   cell.sink = sink_of(trace.problem.options, cell.id.head);
@@ -225,6 +226,7 @@ std::vector<SoftmaxTerm> explain_softmax_row(const Trace& trace, int head, Index
                                              double* denominator) {
   const Shapes& shapes = trace.shapes;
   if (head < 0 || head >= shapes.heads || row < 0 || row >= shapes.nq) return {};
+  if (is_weights_only(trace.problem.source)) return {};
   PositionedKeys k(trace, kv_head_of(shapes, head));
   const WeightRow weights = weight_row(trace, head, row, k, ScoredKeys::kAll);
   if (maximum) *maximum = weights.stats.max;

@@ -36,7 +36,8 @@ struct HeadPart {
 //   q k v (projected)  terms, bias         scores     terms, of the rotated q and k where there is a rope
 //   scaled             scores, scale and the steps of ScaledSteps
 //   alibi              alibi               bias       bias_value
-//   attn               softmax, maximum, denominator, mask and, where there is one, the sink
+//   attn               softmax, maximum, denominator, mask and, where there is one, the sink; given: nothing but the
+//                      value
 //   heads_out          terms (visible)     concat     head, column, terms of the heads_out cell
 //   out                parts, bias         inputs     nothing but the value
 struct Explanation {
@@ -67,7 +68,7 @@ struct Explanation {
 // nullopt where the trace has no such cell.
 std::optional<Explanation> explain(const Trace& trace, MatrixId id, Index row, Index col);
 
-// The float64 row of weights of a query, with what it is made of.
+// The float64 row of weights of a query, with what it is made of; empty where the weights are given.
 std::vector<SoftmaxTerm> explain_softmax_row(const Trace& trace, int head, Index row, double* maximum = nullptr,
                                              double* denominator = nullptr);
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/attention/exact_pass.h"
+#include "core/attention/given_weights.h"
 #include "core/attention/kernel_pass.h"
 #include "core/attention/streamed_pass.h"
 
@@ -18,6 +19,7 @@ Result<Trace> forward(const Problem& problem, const PassOptions& options) {
 
 Result<Trace> fill_trace(const Problem& problem, const Shapes& shapes, const PassOptions& options,
                          std::vector<std::shared_ptr<KernelHead>> buffers) {
+  if (is_weights_only(problem.source)) return given_trace(problem, shapes);
   const auto start = std::chrono::steady_clock::now();
   Trace trace;
   trace.problem = problem;
@@ -40,6 +42,7 @@ Result<Trace> fill_trace(const Problem& problem, const Shapes& shapes, const Pas
 
 double held_bytes(const Shapes& shapes) {
   constexpr double kCellBytes = 3 * sizeof(float);
+  if (shapes.d_k == 0) return 0;  // given weights are the problem's own
   return kCellBytes * shapes.heads * static_cast<double>(shapes.nq) * static_cast<double>(shapes.nk);
 }
 

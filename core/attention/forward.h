@@ -24,7 +24,7 @@ Result<Trace> forward(const Problem& problem, const PassOptions& options = {});
 // Q, K, V of a projected source in the layout of a direct one, from products in float64.
 DirectSource project(const ProjectedSource& source, const Shapes& shapes);
 
-// Bytes of scores, scaled and attn of all heads.
+// Bytes of scores, scaled and attn of all heads that a pass makes: none where the weights are given.
 double held_bytes(const Shapes& shapes);
 
 // Floating-point operations of the pass, to decide where and in what to run it.

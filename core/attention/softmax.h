@@ -11,10 +11,11 @@ namespace qkv {
 
 // What the softmax of one row was made of.
 struct RowStats {
-  double max = 0;          // largest visible scaled score, or the sink where that is more; 0 in a dead row
-  double denominator = 0;  // Σ exp(s − max) over visible keys and the sink; 0 in a dead row
-  Index visible = 0;       // visible keys; 0 = dead row
-  double sink = 0;         // exp(sink − max) / denominator, the mass that the weights miss; 0 without a sink
+  double max = 0;  // largest visible scaled score, or the sink where that is more; 0 in a dead row
+  double denominator =
+      0;              // Σ exp(s − max) over visible keys and the sink, 0 in a dead row; of given weights, their sum
+  Index visible = 0;  // visible keys; 0 = dead row
+  double sink = 0;    // exp(sink − max) / denominator, the mass that the weights miss; 0 without a sink
 };
 
 // weights[j] = exp(scaled[j] − max) / Σ over visible j, exactly 0 where keep[j] is 0.

@@ -118,6 +118,33 @@ Objection check_projected(const ProjectedSource& source, Shapes& shapes) {
   return std::nullopt;
 }
 
+// The first option that is set, by its key. `align` alone says which key is a query's own, which statistics use.
+std::string_view option_in_use(const AttentionOptions& options) {
+  if (options.rope) return "rope";
+  if (options.scale) return "scale";
+  if (options.softcap) return "softcap";
+  if (options.alibi) return "alibi";
+  if (options.bias) return "bias";
+  if (options.causal) return "causal";
+  if (options.window) return "window";
+  if (!options.key_valid.empty()) return "key_valid";
+  return options.sink.empty() ? "" : "sink";
+}
+
+Objection check_given(const WeightsSource& source, const Problem& problem, Shapes& shapes) {
+  if (auto error = check_heads_alike("attn", source.attn)) return error;
+  if (auto error = check_head_counts(static_cast<Index>(source.attn.size()), 1)) return error;
+  const std::string reason = ", but attn holds ready weights without q, k and v: remove ";
+  if (problem.wo) return bad_input("wo mixes what heads make of v" + reason + "wo");
+  if (problem.bo) return bad_input("bo is added to what heads make of v" + reason + "bo");
+  if (const std::string option(option_in_use(problem.options)); !option.empty()) {
+    return bad_input(option + " acts on the way from q and k to weights" + reason + option);
+  }
+  const int heads = static_cast<int>(source.attn.size());
+  shapes = {.nq = source.attn[0].rows(), .nk = source.attn[0].cols(), .heads = heads, .kv_heads = heads};
+  return std::nullopt;
+}
+
 Objection check_output(const Problem& problem, Shapes& shapes) {
   if (!problem.wo) {
     if (!problem.bo) return std::nullopt;
@@ -197,13 +224,24 @@ Objection check_options(const AttentionOptions& options, const Shapes& shapes) {
 
 Result<Shapes> check_shapes(const Problem& problem) {
   Shapes shapes;
+  Objection of_source;
+  if (const auto* given = std::get_if<WeightsSource>(&problem.source)) {
+    of_source = check_given(*given, problem, shapes);
+    return of_source ? Result<Shapes>(*of_source) : shapes;
+  }
   const auto* direct = std::get_if<DirectSource>(&problem.source);
-  const Objection of_source =
+  of_source =
       direct ? check_direct(*direct, shapes) : check_projected(std::get<ProjectedSource>(problem.source), shapes);
   if (of_source) return *of_source;
   if (auto error = check_output(problem, shapes)) return *error;
   if (auto error = check_options(problem.options, shapes)) return *error;
   return shapes;
+}
+
+int head_count(const Source& source) {
+  if (const auto* direct = std::get_if<DirectSource>(&source)) return static_cast<int>(direct->q.size());
+  if (const auto* given = std::get_if<WeightsSource>(&source)) return static_cast<int>(given->attn.size());
+  return std::get<ProjectedSource>(source).heads;
 }
 
 int kv_head_of(const Shapes& shapes, int head) { return head / (shapes.heads / shapes.kv_heads); }

@@ -1,4 +1,4 @@
-// Where Q, K and V come from: given directly, or projected from X.
+// Where attention comes from: from Q, K and V, given directly or projected from X, or ready weights.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,17 @@ struct ProjectedSource {
   int kv_heads = 1;
 };
 
-using Source = std::variant<DirectSource, ProjectedSource>;
+// Ready attention weights from elsewhere, as they are: there are no Q, K and V, and rows need not sum to 1.
+struct WeightsSource {
+  std::vector<SharedMatrix> attn;  // H × [Nq, Nk]
+};
+
+using Source = std::variant<DirectSource, ProjectedSource, WeightsSource>;
+
+inline bool is_weights_only(const Source& source) { return std::holds_alternative<WeightsSource>(source); }
+
+// H, whatever the source.
+int head_count(const Source& source);
 
 // Everything that the forward pass reads.
 struct Problem {
@@ -45,14 +55,15 @@ struct Problem {
 struct Shapes {
   Index nq = 0, nk = 0;         // queries, keys
   int heads = 0, kv_heads = 0;  // H, H_kv
-  Index d_k = 0, d_v = 0;       // per head
+  Index d_k = 0, d_v = 0;       // per head; 0 where only weights are given
   Index d_model = 0;            // columns of X, 0 for a direct source
   Index d_out = 0;              // columns of W^O, 0 without one
   bool operator==(const Shapes&) const = default;
 };
 
 // The shapes of a problem that agrees with itself, or kBadInput naming the two sides that do not
-// and both numbers ("k has 4 columns (d_k) but q has 3: …"). Also checks the options' values.
+// and both numbers ("k has 4 columns (d_k) but q has 3: …"). Also checks the options' values. Given weights take
+// neither options, but for `align`, nor W^O: both act on what is not there.
 Result<Shapes> check_shapes(const Problem& problem);
 
 // H_kv key/value head that query head `head` reads: floor(head / (H / H_kv)).

@@ -195,6 +195,11 @@ template <class T>
 Result<MatrixTable<Dense<T>>> run(NumberFormat format, const Problem& problem, const StopFlag* stop) {
   const Result<Shapes> shapes = check_shapes(problem);
   if (!shapes.ok()) return shapes.error();
+  if (is_weights_only(problem.source)) {
+    return unsupported(
+        "gradients and number formats need q, k and v, but only attention weights are given: open a file with q, k "
+        "and v");
+  }
   try {
     MatrixTable<Dense<T>> table = Stepper<T>(format, problem, shapes.value(), stop).run();
     if (stop && stop->load()) return Error{ErrorCode::kCancelled, "the computation was stopped"};

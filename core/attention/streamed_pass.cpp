@@ -36,6 +36,7 @@ bool for_each_head(const Trace& trace, int first, const Work& work) {
 }
 
 Result<Trace> begin(const Problem& problem, const Shapes& shapes, const PassOptions& options) {
+  if (is_weights_only(problem.source)) return bad_input("given weights are held already: there is nothing to stream");
   const auto start = std::chrono::steady_clock::now();
   Trace trace;
   trace.problem = problem;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/attention/given_weights.h"
 #include "core/attention/kernel_cells.h"
 #include "core/attention/position.h"
 #include "core/attention/streamed_head.h"
@@ -31,6 +32,7 @@ Index count_non_finite(const Source& source) {
   if (const auto* direct = std::get_if<DirectSource>(&source)) {
     return count_non_finite(direct->q) + count_non_finite(direct->k) + count_non_finite(direct->v);
   }
+  if (const auto* given = std::get_if<WeightsSource>(&source)) return count_non_finite(given->attn);
   const auto& projected = std::get<ProjectedSource>(source);
   return count_non_finite(projected.x) + count_non_finite(projected.wq) + count_non_finite(projected.wk) +
          count_non_finite(projected.wv) + count_non_finite(projected.bq) + count_non_finite(projected.bk) +
@@ -183,6 +185,7 @@ TraceWarnings find_warnings(const Trace& trace) {
   }
   warnings.nan_inputs = count_non_finite(trace.problem.source) + count_non_finite(trace.problem.wo) +
                         count_non_finite(trace.problem.bo) + count_wrong_biases(trace.problem.options.bias);
+  warnings.unnormalised_rows = count_unnormalised(trace);
   if (trace.out) {
     warnings.nan_outputs = trace.out->array().isNaN().count();
   } else {

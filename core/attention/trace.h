@@ -52,7 +52,8 @@ struct Trace {
   // Of a streamed trace: H, what computes its N² matrices when they are read. Empty otherwise.
   std::vector<std::shared_ptr<StreamedHead>> streams;
 
-  // The matrix, or nullptr where this computation has none (W^O absent, X of a direct source, head out of range). A
+  // The matrix, or nullptr where this computation has none (W^O absent, X of a direct source, head out of range; of
+  // given weights there are attn and keep alone, see given_weights.h). A
   // streamed trace has no N² matrix, and until finish_streamed() neither heads_out, concat and out, nor of `rows` more
   // than `visible`.
   const Matrix* find(MatrixId id) const;
@@ -62,9 +63,10 @@ struct Trace {
 
 // What deserves a warning beside the numbers.
 struct TraceWarnings {
-  Index dead_rows = 0;    // query rows with no visible key (the mask is the same for every head)
-  Index nan_inputs = 0;   // NaN or Inf cells in the matrices that a person edits; −Inf in a bias hides a key
-  Index nan_outputs = 0;  // NaN cells in out, or in heads_out where there is no W^O
+  Index dead_rows = 0;          // query rows with no visible key (the mask is the same for every head)
+  Index nan_inputs = 0;         // NaN or Inf cells in the matrices that a person edits; −Inf in a bias hides a key
+  Index nan_outputs = 0;        // NaN cells in out, or in heads_out where there is no W^O
+  Index unnormalised_rows = 0;  // rows of given weights, over all heads, that do not sum to 1
 };
 TraceWarnings find_warnings(const Trace& trace);
 

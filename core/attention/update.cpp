@@ -6,6 +6,7 @@
 
 #include "core/attention/edit_projection.h"
 #include "core/attention/edit_rows.h"
+#include "core/attention/given_weights.h"
 #include "core/attention/position.h"
 
 namespace qkv {
@@ -297,6 +298,7 @@ Result<Trace> update(Trace trace, const Problem& edited, const PassOptions& opti
   UpdateReport unused;
   UpdateReport& did = report ? *report : unused;
   did = {};
+  if (is_weights_only(edited.source)) return update_given(std::move(trace), edited, shapes.value(), did);
   const Arithmetic arithmetic =
       options.arithmetic == Arithmetic::kAuto ? choose_arithmetic(shapes.value()) : options.arithmetic;
   if (!can_patch(trace, edited, shapes.value(), arithmetic)) {

@@ -78,6 +78,9 @@ struct SetDOut {
   Index d_out = 1;
 };  // columns of W^O
 
+// A session of weights alone has no Q, K and V: new heads and the rows and columns of new tokens are 0 there, and what
+// needs Q, K and V is refused.
+//
 // To projected: X = the rows of Q, K, V side by side and W that picks them out, so every number stays.
 // To direct: the Q, K, V of the moment. Not to projected with key_tokens.
 enum class SourceKind { kDirect, kProjected };

@@ -58,6 +58,9 @@ Status check_growth(const Shapes& before, const Shapes& after, bool with_bias = 
 // The same for a session of these shapes that gets a bias.
 Status check_new_bias(const Shapes& shapes);
 
+// The refusal of what needs Q, K and V where only weights are given: "there is no WHAT: …".
+Error only_weights(const std::string& what);
+
 // The number that a person counts an index by: "1" for 0. Any index, since it comes from outside.
 std::string place_text(Index index);
 

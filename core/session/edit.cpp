@@ -18,6 +18,11 @@ std::string name_of(const Session& session, MatrixId id, const Matrix& matrix) {
 // Why find_input() has no such matrix, and what to do.
 Error no_input(const Session& session, MatrixId id) {
   const std::string name(symbol(id.kind));
+  if (const auto* given = std::get_if<WeightsSource>(&session.problem.source)) {
+    if (id.kind != MatrixKind::kAttn) return bad_input("there is no " + name + ": this session holds weights alone");
+    return bad_input("there is no head " + place_text(id.head) + " of A: it has heads 1 … " +
+                     std::to_string(given->attn.size()));
+  }
   const auto* direct = std::get_if<DirectSource>(&session.problem.source);
   switch (id.kind) {
     case MatrixKind::kX:

@@ -22,6 +22,8 @@ void each_matrix(const Session& session, const Visit& visit) {
     each(direct->q);
     each(direct->k);
     each(direct->v);
+  } else if (const auto* given = std::get_if<WeightsSource>(&session.problem.source)) {
+    each(given->attn);
   } else {
     const auto& source = std::get<ProjectedSource>(session.problem.source);
     for (const SharedMatrix* matrix : {&source.x, &source.wq, &source.wk, &source.wv}) visit(*matrix);

@@ -14,6 +14,7 @@ constexpr Index kMaxInputNumbers = Index{1} << 28;
 
 Index input_numbers(const Shapes& s) {
   const Index q = s.heads * s.d_k, k = s.kv_heads * s.d_k, v = s.kv_heads * s.d_v;
+  if (s.d_k == 0) return s.heads * s.nq * s.nk;  // weights alone
   const Index source = s.d_model > 0 ? s.nq * s.d_model + s.d_model * (q + k + v) : s.nq * q + s.nk * (k + v);
   return source + s.heads * s.d_v * s.d_out;
 }
@@ -89,6 +90,8 @@ void reshape(Session& session, const Shapes& before, const Shapes& after) {
     reshape_heads(direct->q, "q", after.heads, after.d_k, session.tokens);
     reshape_heads(direct->k, "k", after.kv_heads, after.d_k, session.keys());
     reshape_heads(direct->v, "v", after.kv_heads, after.d_v, session.keys());
+  } else if (auto* given = std::get_if<WeightsSource>(&session.problem.source)) {
+    given->attn.resize(static_cast<std::size_t>(after.heads), SharedMatrix(Matrix::Zero(after.nq, after.nk)));
   } else {
     auto& source = std::get<ProjectedSource>(session.problem.source);
     reshape_columns(source.x, before.nq, {1, before.d_model}, {1, after.d_model}, [&](Index r, Index, Index width) {
@@ -146,6 +149,10 @@ Status check_new_bias(const Shapes& shapes) {
   return too_many(numbers);
 }
 
+Error only_weights(const std::string& what) {
+  return bad_input("there is no " + what + ": this session holds attention weights alone, without Q, K and V");
+}
+
 std::string place_text(Index index) {
   constexpr Index kLast = std::numeric_limits<Index>::max();
   return std::to_string(index == kLast ? kLast : index + 1);
@@ -167,6 +174,7 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetHeads& action) 
 }
 
 Outcome apply_to(Session session, const Shapes& shapes, const SetKvHeads& action) {
+  if (is_weights_only(session.problem.source)) return only_weights("number of key/value heads");
   if (Status range = check_range("key/value heads", action.kv_heads, shapes.heads); !range) return range.error();
   if (shapes.heads % action.kv_heads != 0) {
     return bad_input(std::to_string(action.kv_heads) + " key/value heads can't be shared evenly by " +
@@ -178,6 +186,7 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetKvHeads& action
 }
 
 Outcome apply_to(Session session, const Shapes& shapes, const SetDk& action) {
+  if (is_weights_only(session.problem.source)) return only_weights("d_k");
   if (Status range = check_range("d_k", action.d_k, kMaxHeadSize); !range) return range.error();
   Shapes after = shapes;
   after.d_k = action.d_k;
@@ -185,6 +194,7 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetDk& action) {
 }
 
 Outcome apply_to(Session session, const Shapes& shapes, const SetDv& action) {
+  if (is_weights_only(session.problem.source)) return only_weights("d_v");
   if (Status range = check_range("d_v", action.d_v, kMaxHeadSize); !range) return range.error();
   Shapes after = shapes;
   after.d_v = action.d_v;
@@ -192,6 +202,7 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetDv& action) {
 }
 
 Outcome apply_to(Session session, const Shapes& shapes, const SetDModel& action) {
+  if (is_weights_only(session.problem.source)) return only_weights("d_model");
   if (std::holds_alternative<DirectSource>(session.problem.source)) {
     return bad_input("there is no d_model: Q, K and V are given directly in this session");
   }

@@ -70,6 +70,16 @@ const SharedMatrix* find_projected(const ProjectedSource& source, MatrixKind kin
   }
 }
 
+// Whose rows and columns tokens name: "x", "q" and "k", or "attn".
+struct NamedSides {
+  const char *queries, *keys, *of_keys;
+};
+NamedSides named_sides(const Source& source) {
+  if (is_weights_only(source)) return {"attn", "attn", " columns: one token a column"};
+  if (std::holds_alternative<ProjectedSource>(source)) return {"x", "k", " rows: one token a row"};
+  return {"q", "k", " rows: one token a row"};
+}
+
 SharedMatrix matrix3(std::initializer_list<float> values) {
   Matrix matrix(3, 3);
   std::copy(values.begin(), values.end(), matrix.data());
@@ -88,14 +98,15 @@ Result<Shapes> check_session(const Session& session) {
   }
   Result<Shapes> shapes = check_shapes(session.problem);
   if (!shapes) return shapes;
+  const NamedSides sides = named_sides(session.problem.source);
   const auto count = [](const auto& tokens) { return static_cast<Index>(tokens.size()); };
   if (count(session.tokens) != shapes.value().nq) {
-    return bad_input("tokens has " + std::to_string(count(session.tokens)) + " entries but " + (projected ? "x" : "q") +
-                     " has " + std::to_string(shapes.value().nq) + " rows: one token a row");
+    return bad_input("tokens has " + std::to_string(count(session.tokens)) + " entries but " + sides.queries + " has " +
+                     std::to_string(shapes.value().nq) + " rows: one token a row");
   }
   if (count(session.keys()) != shapes.value().nk) {
     return bad_input((session.key_tokens ? "key_tokens has " : "tokens has ") + std::to_string(count(session.keys())) +
-                     " entries but k has " + std::to_string(shapes.value().nk) + " rows: one token a row");
+                     " entries but " + sides.keys + " has " + std::to_string(shapes.value().nk) + sides.of_keys);
   }
   if (Status limits = check_limits(shapes.value()); !limits) return limits.error();
   if (session.view.head < 0) {
@@ -107,11 +118,13 @@ Result<Shapes> check_session(const Session& session) {
 
 ViewSettings fitting_view(const Session& session) {
   ViewSettings view = session.view;
-  const auto* direct = std::get_if<DirectSource>(&session.problem.source);
-  const int heads =
-      direct ? static_cast<int>(direct->q.size()) : std::get<ProjectedSource>(session.problem.source).heads;
-  view.head = std::clamp(view.head, 0, std::max(0, heads - 1));
-  if (direct && view.tab == Tab::kProjection) view.tab = Tab::kHead;
+  const Source& source = session.problem.source;
+  view.head = std::clamp(view.head, 0, std::max(0, head_count(source) - 1));
+  if (!std::holds_alternative<ProjectedSource>(source) && view.tab == Tab::kProjection) view.tab = Tab::kHead;
+  if (is_weights_only(source)) {
+    if (view.tab == Tab::kConcat) view.tab = Tab::kHead;
+    view.lens = Lens::kValues;
+  }
   return view;
 }
 
@@ -137,6 +150,9 @@ const SharedMatrix* find_input(const Session& session, MatrixId id) {
   if (id.kind == MatrixKind::kBo) return address(session.problem.bo);
   if (id.kind == MatrixKind::kBias) return address(session.problem.options.bias);
   if (const auto* direct = std::get_if<DirectSource>(&session.problem.source)) return find_direct(*direct, id);
+  if (const auto* given = std::get_if<WeightsSource>(&session.problem.source)) {
+    return id.kind == MatrixKind::kAttn ? head_of(given->attn, id.head) : nullptr;
+  }
   return find_projected(std::get<ProjectedSource>(session.problem.source), id.kind);
 }
 

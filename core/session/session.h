@@ -34,14 +34,14 @@ inline constexpr Index kMaxModelSize = 65536;  // d_model, d_out
 // Shapes that agree among tokens and matrices, or kBadInput naming both sides and both numbers.
 Result<Shapes> check_session(const Session& session);
 
-// The session's view with a head and a tab that it has.
+// The session's view with a head, a tab and a lens that it has.
 ViewSettings fitting_view(const Session& session);
 
 // 貓 追 老鼠 with the numbers of the source text.
 Session worked_example();
 
 // The matrix that the person edits, or nullptr: q k v of a direct source, x and the weights and biases
-// of a projected one, wo, bo, the options' bias.
+// of a projected one, attn of weights alone; wo, bo, the options' bias.
 const SharedMatrix* find_input(const Session& session, MatrixId id);
 SharedMatrix* find_input(Session& session, MatrixId id);
 

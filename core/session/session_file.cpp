@@ -90,15 +90,23 @@ class SessionReader {
     const JsonValue::Members& members = json_.object(value, "source");
     const JsonValue* kind = json_.required(members, "kind", " in source");
     if (kind == nullptr) return;
-    const std::string* name = kind->get_if<std::string>();
-    if (name != nullptr && *name == "weights") {
-      json_.fail(unsupported("source.kind \"weights\" is not supported by this version: give q, k and v"));
+    switch (json_.choice(*kind, "source.kind", {"qkv", "projected", "weights"})) {
+      case 0:
+        problem.source = read_direct(members);
+        break;
+      case 1:
+        problem.source = read_projected(members);
+        break;
+      default:
+        problem.source = read_weights(members);
     }
-    if (json_.choice(*kind, "source.kind", {"qkv", "projected"}) == 0) {
-      problem.source = read_direct(members);
-    } else {
-      problem.source = read_projected(members);
-    }
+  }
+
+  WeightsSource read_weights(const JsonValue::Members& members) {
+    json_.only_keys(members, {"kind", "attn"}, "key", " in source");
+    WeightsSource source;
+    if (const JsonValue* attn = json_.required(members, "attn", " in source")) source.attn = heads(*attn, "attn");
+    return source;
   }
 
   DirectSource read_direct(const JsonValue::Members& members) {

@@ -152,6 +152,9 @@ void write_source(Writer& writer, const Source& source) {
     write_heads(writer, "q", direct->q);
     write_heads(writer, "k", direct->k);
     write_heads(writer, "v", direct->v);
+  } else if (const auto* given = std::get_if<WeightsSource>(&source)) {
+    writer.member("kind") += "\"weights\"";
+    write_heads(writer, "attn", given->attn);
   } else {
     const auto& projected = std::get<ProjectedSource>(source);
     writer.member("kind") += "\"projected\"";

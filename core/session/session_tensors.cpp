@@ -120,7 +120,7 @@ Error inputs_missing(const TensorFile& file, const std::vector<std::string>& dir
   // The kind of source that the file comes closer to is the one that is meant.
   const bool projected_meant = direct.size() == 3 && projected.size() < 4;
   const std::vector<std::string>& missing = projected_meant ? projected : direct;
-  const std::string needed = projected_meant ? "x, wq, wk and wv" : "q, k and v (or x, wq, wk and wv)";
+  const std::string needed = projected_meant ? "x, wq, wk and wv" : "q, k and v (or x, wq, wk and wv, or attn alone)";
   return bad_input("the inputs are arrays named " + needed + ", but " + joined(missing) +
                    (missing.size() == 1 ? " is" : " are") + " missing: the file has " + contents_of(file));
 }
@@ -167,6 +167,12 @@ NamedArray keep_array(const Matrix& keep) {
   std::transform(keep.data(), keep.data() + keep.size(), values.begin(),
                  [](float visible) -> std::uint8_t { return visible != 0 ? 1 : 0; });
   return {std::string(file_key(MatrixKind::kKeep)), {size(keep.rows()), size(keep.cols())}, std::move(values)};
+}
+
+// Of given weights: there is nothing else.
+std::vector<NamedArray> given_arrays(const Trace& trace) {
+  const auto weights = [](const HeadTrace& head) -> const Matrix& { return head.attn; };
+  return {keep_array(trace.keep), head_array(MatrixKind::kAttn, trace.heads, weights)};
 }
 
 std::vector<std::string> positions(Index count) {
@@ -217,6 +223,8 @@ Status name_tokens_by_position(Session& session) {
   if (const auto* direct = std::get_if<DirectSource>(&session.problem.source)) {
     if (!direct->q.empty()) queries = direct->q[0].rows();
     if (!direct->k.empty()) keys = direct->k[0].rows();
+  } else if (const auto* given = std::get_if<WeightsSource>(&session.problem.source)) {
+    if (!given->attn.empty()) queries = given->attn[0].rows(), keys = given->attn[0].cols();
   } else {
     queries = keys = std::get<ProjectedSource>(session.problem.source).x.rows();
   }
@@ -232,18 +240,24 @@ Status name_tokens_by_position(Session& session) {
 Result<Session> session_from_arrays(const TensorFile& file, std::string title) {
   const std::vector<std::string> projected = missing_names(file, {"x", "wq", "wk", "wv"});
   const std::vector<std::string> direct = missing_names(file, {"q", "k", "v"});
-  if (!projected.empty() && !direct.empty()) return inputs_missing(file, direct, projected);
+  // Of q, k, v and x not one: then attn is not a result beside inputs that are spelt differently.
+  const bool weights_alone = direct.size() == 3 && file.find("x") == nullptr && file.find("attn") != nullptr;
+  if (!projected.empty() && !direct.empty() && !weights_alone) return inputs_missing(file, direct, projected);
 
   Session session;
   session.title = std::move(title);
   InputReader reader(file);
   if (projected.empty()) {
     session.problem.source = read_projected(file, reader);
-  } else {
+  } else if (direct.empty()) {
     session.problem.source = read_direct(reader);
+  } else {
+    session.problem.source = WeightsSource{reader.heads("attn")};
   }
-  session.problem.wo = reader.optional_matrix("wo");
-  session.problem.bo = reader.optional_row("bo");
+  if (!is_weights_only(session.problem.source)) {
+    session.problem.wo = reader.optional_matrix("wo");
+    session.problem.bo = reader.optional_row("bo");
+  }
   if (reader.error()) return *reader.error();
   const Status named = name_tokens_by_position(session);
   if (!named.ok()) return named.error();
@@ -253,6 +267,7 @@ Result<Session> session_from_arrays(const TensorFile& file, std::string title) {
 }
 
 std::vector<NamedArray> arrays_of(const Trace& trace) {
+  if (is_weights_only(trace.problem.source)) return given_arrays(trace);
   const auto shared = [](const SharedMatrix& matrix) -> const Matrix& { return matrix.get(); };
   std::vector<NamedArray> arrays;
   if (const auto* source = std::get_if<ProjectedSource>(&trace.problem.source)) add_projected(arrays, *source);

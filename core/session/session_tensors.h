@@ -12,8 +12,9 @@
 namespace qkv {
 
 // Inputs found by name: q k v ([H, N, d] or [N, d]), or x wq wk wv (bq bk bv); wo bo; tokens are positions
-// ("0", "1", …). Other arrays are left alone. kBadInput names what is missing and what the file holds.
-// A projected file does not say its number of heads: it is read from q's shape where the file has q, else 1.
+// ("0", "1", …); where there are neither, attn ([H, Nq, Nk] or [Nq, Nk]) as weights alone. Other arrays are left alone.
+// kBadInput names what is missing and what the file holds. A projected file does not say its number of heads: it is
+// read from q's shape where the file has q, else 1.
 Result<Session> session_from_arrays(const TensorFile& file, std::string title);
 
 // The tensor of `name` as heads ([H, N, d], or [N, d] as one head), as a matrix ([rows, cols]), as one row ([n] or
@@ -28,7 +29,8 @@ Status name_tokens_by_position(Session& session);
 
 // q k v scores scaled keep attn heads_out concat out, alibi and bias where they are on, and x with the weights of a
 // projected source: float32 with the head first, keep as uint8 [Nq, Nk], biases [n]; wo and bo where there are any.
-// Names as in matrix_id.h. Of a streamed trace those with a cell for each query and key are left out.
+// Names as in matrix_id.h. Of given weights: keep and attn. Of a streamed trace those with a cell for each query and
+// key are left out.
 std::vector<NamedArray> arrays_of(const Trace& trace);
 
 }  // namespace qkv

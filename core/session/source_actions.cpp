@@ -72,6 +72,7 @@ SharedMatrix zero_row(Index columns) { return SharedMatrix(Matrix::Zero(1, colum
 }  // namespace
 
 Outcome apply_to(Session session, const Shapes& shapes, const SetSourceKind& action) {
+  if (is_weights_only(session.problem.source)) return only_weights("way back to what the weights were made of");
   const bool is_direct = std::holds_alternative<DirectSource>(session.problem.source);
   if (is_direct == (action.kind == SourceKind::kDirect)) return session;
   return is_direct ? to_projected(std::move(session), shapes) : to_direct(std::move(session), shapes);
@@ -83,6 +84,7 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetOutputProjectio
     session.problem.bo.reset();
     return session;
   }
+  if (is_weights_only(session.problem.source)) return only_weights("output for W^O to mix");
   if (session.problem.wo) return session;
   Shapes after = shapes;
   const Index rows = shapes.heads * shapes.d_v;
@@ -107,6 +109,7 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetBiases& action)
     problem.bo.reset();
     return session;
   }
+  if (is_weights_only(problem.source)) return only_weights("product to add a bias to");
   if (!source && !problem.wo) {
     return bad_input("there is no product to add a bias to: Q, K and V are given directly and there is no W^O");
   }
@@ -123,6 +126,7 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetScoreBias& acti
   std::optional<SharedMatrix>& bias = session.problem.options.bias;
   if (!action.on) bias.reset();
   if (!action.on || bias) return session;
+  if (is_weights_only(session.problem.source)) return only_weights("score to add a bias to");
   if (Status size = check_new_bias(shapes); !size) return size.error();
   bias = SharedMatrix(Matrix::Zero(shapes.nq, shapes.nk));
   return session;

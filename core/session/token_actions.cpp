@@ -42,33 +42,33 @@ void follow(std::vector<SharedMatrix>& heads, const RowOrigins& from, const std:
   }
 }
 
-// A new token's row or column of the bias is 0: it changes nothing.
-void follow_bias_rows(AttentionOptions& options, const RowOrigins& from) {
-  if (!options.bias || is_unchanged(from, options.bias->rows())) return;
-  const Matrix& old = options.bias->get();
-  Matrix moved = Matrix::Zero(static_cast<Index>(from.size()), old.cols());
+// Rows that have no origin are 0: of a bias they change nothing, of given weights nothing is known.
+void follow_with_zeros(SharedMatrix& matrix, const RowOrigins& from) {
+  if (is_unchanged(from, matrix.rows())) return;
+  Matrix moved = Matrix::Zero(static_cast<Index>(from.size()), matrix.cols());
   for (std::size_t i = 0; i < from.size(); ++i) {
-    if (from[i] >= 0) moved.row(static_cast<Index>(i)) = old.row(from[i]);
+    if (from[i] >= 0) moved.row(static_cast<Index>(i)) = matrix->row(from[i]);
   }
-  options.bias = SharedMatrix(std::move(moved));
+  matrix = SharedMatrix(std::move(moved));
 }
 
-void follow_bias_columns(AttentionOptions& options, const RowOrigins& from) {
-  if (!options.bias || is_unchanged(from, options.bias->cols())) return;
-  const Matrix& old = options.bias->get();
-  Matrix moved = Matrix::Zero(old.rows(), static_cast<Index>(from.size()));
+void follow_columns_with_zeros(SharedMatrix& matrix, const RowOrigins& from) {
+  if (is_unchanged(from, matrix.cols())) return;
+  Matrix moved = Matrix::Zero(matrix.rows(), static_cast<Index>(from.size()));
   for (std::size_t i = 0; i < from.size(); ++i) {
-    if (from[i] >= 0) moved.col(static_cast<Index>(i)) = old.col(from[i]);
+    if (from[i] >= 0) moved.col(static_cast<Index>(i)) = matrix->col(from[i]);
   }
-  options.bias = SharedMatrix(std::move(moved));
+  matrix = SharedMatrix(std::move(moved));
 }
 
 void follow_keys(Session& session, const RowOrigins& from, const std::vector<std::string>& tokens) {
   if (auto* direct = std::get_if<DirectSource>(&session.problem.source)) {
     follow(direct->k, from, tokens, "k");
     follow(direct->v, from, tokens, "v");
+  } else if (auto* given = std::get_if<WeightsSource>(&session.problem.source)) {
+    for (SharedMatrix& attn : given->attn) follow_columns_with_zeros(attn, from);
   }
-  follow_bias_columns(session.problem.options, from);
+  if (auto& bias = session.problem.options.bias) follow_columns_with_zeros(*bias, from);
   std::vector<std::uint8_t>& valid = session.problem.options.key_valid;
   if (valid.empty()) return;
   std::vector<std::uint8_t> moved(from.size(), 1);
@@ -81,10 +81,12 @@ void follow_keys(Session& session, const RowOrigins& from, const std::vector<std
 void follow_queries(Session& session, const RowOrigins& from, const std::vector<std::string>& tokens) {
   if (auto* direct = std::get_if<DirectSource>(&session.problem.source)) {
     follow(direct->q, from, tokens, "q");
+  } else if (auto* given = std::get_if<WeightsSource>(&session.problem.source)) {
+    for (SharedMatrix& attn : given->attn) follow_with_zeros(attn, from);
   } else {
     follow(std::get<ProjectedSource>(session.problem.source).x, from, tokens, "x");
   }
-  follow_bias_rows(session.problem.options, from);
+  if (auto& bias = session.problem.options.bias) follow_with_zeros(*bias, from);
 }
 
 Status check_side(const Session& session, Side side) {
@@ -134,6 +136,32 @@ RowOrigins all_rows(std::size_t count) {
   return from;
 }
 
+// Between two tokens that stayed, those that went lend their rows to those that came, in order.
+RowOrigins renamed_in_place(RowOrigins from, std::size_t old_count) {
+  int next = 0;  // the first old row that is not spoken for
+  for (std::size_t i = 0; i < from.size();) {
+    std::size_t end = i;
+    while (end < from.size() && from[end] < 0) ++end;
+    const int limit = end < from.size() ? from[end] : static_cast<int>(old_count);
+    for (; i < end; ++i) {
+      if (next < limit) from[i] = next++;
+    }
+    if (end == from.size()) break;
+    next = limit + 1;
+    i = end + 1;
+  }
+  return from;
+}
+
+// Where the rows of tokens come from that replace others. The numbers of given weights do not depend on the tokens,
+// which only label them: as many tokens as before are new labels, and otherwise as many rows as can be stay.
+RowOrigins origins(const Session& session, const std::vector<std::string>& before,
+                   const std::vector<std::string>& after) {
+  if (!is_weights_only(session.problem.source)) return align_tokens(before, after);
+  if (before.size() == after.size()) return all_rows(after.size());
+  return renamed_in_place(align_tokens(before, after), before.size());
+}
+
 }  // namespace
 
 Outcome apply_to(Session session, const Shapes& shapes, const SetTokens& action) {
@@ -144,7 +172,7 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetTokens& action)
     if (Status status = check_text(text, static_cast<Index>(tokens.size())); !status) return status.error();
     tokens.push_back(sanitize_utf8(text));
   }
-  const RowOrigins from = align_tokens(tokens_of(session, action.side), tokens);
+  const RowOrigins from = origins(session, tokens_of(session, action.side), tokens);
   return retoken(std::move(session), shapes, action.side, std::move(tokens), from);
 }
 
@@ -216,7 +244,7 @@ Outcome apply_to(Session session, const Shapes& shapes, const SetCrossAttention&
   after.nk = shapes.nq;
   if (Status growth = check_growth(shapes, after, session.problem.options.bias.has_value()); !growth)
     return growth.error();
-  follow_keys(session, align_tokens(*session.key_tokens, session.tokens), session.tokens);
+  follow_keys(session, origins(session, *session.key_tokens, session.tokens), session.tokens);
   session.key_tokens.reset();
   return session;
 }
