@@ -4,39 +4,16 @@
 #include <cctype>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 #include <system_error>
 
 #include "app/assets.h"
 #include "app/cli/help.h"
 #include "core/base/number_text.h"
 #include "core/base/utf8.h"
-#include "core/session/session_file.h"
 
 namespace qkv::cli {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// What the system refused, before the reason that it gives: "Permission denied" says neither.
-Error with_deed(std::string_view deed, Error error) {
-  const bool by_system = error.code == ErrorCode::kCannotRead || error.code == ErrorCode::kCannotWrite;
-  return by_system ? located(deed, std::move(error)) : error;
-}
-
-// A file that can be read again: what a pipe gives is gone by then.
-bool is_session_file(const fs::path& path) {
-  std::error_code problem;
-  if (!fs::is_regular_file(path, problem)) return false;
-  std::string head(512, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
-  return looks_like_session(as_bytes(head));
-}
-
-}  // namespace
 
 int exit_code(ErrorCode code) {
   switch (code) {
@@ -58,6 +35,11 @@ int exit_code(ErrorCode code) {
 Error located(std::string_view where, Error error) {
   error.message = std::string(where) + ": " + error.message;
   return error;
+}
+
+Error with_deed(std::string_view deed, Error error) {
+  const bool by_system = error.code == ErrorCode::kCannotRead || error.code == ErrorCode::kCannotWrite;
+  return by_system ? located(deed, std::move(error)) : error;
 }
 
 int report(const Status& status) {
@@ -145,19 +127,6 @@ Result<fs::path> find_input_file(const std::string& name) {
   for (const Example& example : all) names.push_back(example.name);
   if (!names.empty()) message += "; the examples are " + name_list(names);
   return Error{ErrorCode::kCannotRead, std::move(message)};
-}
-
-Result<Input> open_input(const std::string& name) {
-  const Result<fs::path> path = find_input_file(name);
-  if (!path.ok()) {
-    // The first example is part of the program, so that it opens even where no assets are installed.
-    if (name == "worked_example") return Input{worked_example(), {}, false};
-    return path.error();
-  }
-  Result<Session> session = open_any(path.value());
-  if (!session.ok()) return located(name, with_deed("cannot be read", session.error()));
-  const bool is_own = path.value() == fs::path(name) && is_session_file(path.value());
-  return Input{std::move(session).value(), path.value(), is_own};
 }
 
 Result<Bytes> read_input(const std::string& name, const fs::path& path) {

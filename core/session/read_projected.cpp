@@ -198,11 +198,12 @@ class WeightsReader {
     MappingQuestion question{MappingQuestion::Kind::kLayout, {Role::kWq, Role::kWk, Role::kWv}, "", {}};
     question.text = label(weights.player) + " may be read in several ways";
     for (const Layout& layout : weights.options) {
-      question.choices.push_back({layout_text(layout), is_interleaved(layout)  ? "q, k and v of each head together"
-                                                       : has_axis(layout, '3') ? "all of q, then k, then v"
-                                                       : has_axis(layout, 'H') ? "weights of each head"
-                                                       : is_out_first(layout)  ? "y = x·Wᵀ, as torch.nn.Linear"
-                                                                               : "y = x·W"});
+      question.choices.push_back({"wqkv=" + layout_text(layout), is_interleaved(layout)
+                                                                     ? "q, k and v of each head together"
+                                                                 : has_axis(layout, '3') ? "all of q, then k, then v"
+                                                                 : has_axis(layout, 'H') ? "weights of each head"
+                                                                 : is_out_first(layout) ? "y = x·Wᵀ, as torch.nn.Linear"
+                                                                                        : "y = x·W"});
     }
     reader_.ask(std::move(question));
   }

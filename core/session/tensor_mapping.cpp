@@ -292,15 +292,8 @@ Status answer(const MappingQuestion& question, const std::string& value, Mapping
   switch (question.kind) {
     case MappingQuestion::Kind::kTensor:
       return read_map_text(value, request);
-    case MappingQuestion::Kind::kLayout: {
-      // A layout without a role is of the roles in question, not of all tensors.
-      if (value.find('=') != std::string::npos) return read_layout_text(value, request);
-      for (const Role role : question.roles) {
-        const Status read = read_layout_text(std::string(role_key(role)) + "=" + value, request);
-        if (!read.ok()) return read;
-      }
-      return Done{};
-    }
+    case MappingQuestion::Kind::kLayout:
+      return read_layout_text(value, request);
     case MappingQuestion::Kind::kModule:
       request.module = value;
       return Done{};

@@ -51,7 +51,7 @@ struct MappingRequest {
 struct MappingQuestion {
   enum class Kind { kTensor, kLayout, kHeads, kKvHeads, kModule };
   struct Choice {
-    std::string value;    // as a request takes it: a tensor's name, "NHD" or "q=NHD,k=ND", "8", a module
+    std::string value;    // as read_map_text or read_layout_text take it, a number of heads, or a module
     std::string meaning;  // may be empty
   };
   Kind kind = Kind::kLayout;

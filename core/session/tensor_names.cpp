@@ -337,6 +337,13 @@ WeightOrder order_of(const Word& word, const Parts& parts) {
   return word.use == Use::kWeights ? WeightOrder::kInOut : WeightOrder::kUnknown;
 }
 
+// "q", and "l0.q" of a layer.
+bool is_own_key(std::string_view name, const Parts& parts, std::string_view key) {
+  if (name == key) return true;
+  const bool is_in_layer = parts.path.size() == 1 && parts.path.front() == "l*" && parts.suffix.empty();
+  return is_in_layer && name.ends_with("." + std::string(key));
+}
+
 }  // namespace
 
 std::vector<NameReading> read_name(std::string_view name) {
@@ -349,7 +356,7 @@ std::vector<NameReading> read_name(std::string_view name) {
     NameReading reading;
     reading.role = role_of(word.thing, *what);
     reading.fused = word.thing == Thing::kQkv;
-    reading.is_own_key = name == role_key(reading.role);
+    reading.is_own_key = is_own_key(name, parts, role_key(reading.role));
     reading.may_interleave = word.text == "query_key_value";
     reading.is_tokens_first = parts.is_hook;
     reading.layer = parts.layer;

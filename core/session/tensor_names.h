@@ -21,7 +21,7 @@ enum class WeightOrder {
 struct NameReading {
   Role role = Role::kQ;          // of a fused tensor the role of its first part
   bool fused = false;            // Q, K and V in one: plays the role and its two sisters
-  bool is_own_key = false;       // written exactly as this program writes it
+  bool is_own_key = false;       // "q", or "l0.q" of a layer: as this program names it
   bool is_unsure = false;        // "q_proj": what a projection gives, or its weights
   bool may_interleave = false;   // models of this name differ in whether each head's q, k and v lie together
   bool is_tokens_first = false;  // TransformerLens's hooks: [tokens, heads, d]

@@ -177,9 +177,9 @@ TEST_CASE("mapping: how square weights lie is told by the name, by the other wei
   MappingRequest request = with_heads(kHeads);
   REQUIRE(read_map_text("wq=a,wk=b,wv=c", request).ok());
   const MappingProposal proposal = propose_mapping(set_of(odd), request);
-  check_question(proposal, MappingQuestion::Kind::kLayout, {"IO", "OI"});
+  check_question(proposal, MappingQuestion::Kind::kLayout, {"wqkv=IO", "wqkv=OI"});
   MappingRequest answered = request;
-  REQUIRE(answer(proposal.questions.front(), "OI", answered).ok());
+  REQUIRE(answer(proposal.questions.front(), "wqkv=OI", answered).ok());
   CHECK(projected(opened(odd, answered)).wq->coeff(0, 1) == std::get<0>(odd[1].values)[kE]);
   // A narrower K says how all of them lie.
   std::vector<NamedArray> grouped = odd;
@@ -188,7 +188,7 @@ TEST_CASE("mapping: how square weights lie is told by the name, by the other wei
   CHECK(projected(opened(grouped, request)).wq->coeff(0, 1) == std::get<0>(odd[1].values)[kE]);
   // BLOOM and others of this name lay q, k and v of each head together, some do not.
   check_question(propose_mapping(set_of({x_array(), any_array("query_key_value.weight", {3 * kE, kE})}), with_heads(2)),
-                 MappingQuestion::Kind::kLayout, {"(3O)I", "(H3D)I"});
+                 MappingQuestion::Kind::kLayout, {"wqkv=(3O)I", "wqkv=(H3D)I"});
 }
 
 TEST_CASE("mapping: what a projection gave and its weights are told apart by X") {
