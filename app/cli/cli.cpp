@@ -41,7 +41,8 @@ int window_command(const Arguments& words) {
   bool version = false;
   CLI::App app{"A desktop laboratory for attention: see and edit every step of every head.", "qkvlab"};
   cli::add_text(app, "FILE", file, "",
-                "Session (.qkv.json) or tensors (.npz, .npy), told apart by content, or the name of an example: "
+                "Session (.qkv.json) or tensors (.npz, .npy, .safetensors, .csv), told apart by content, or the name "
+                "of an example: "
                 "cat_sleeps. Without FILE: the worked example");
   cli::add_text(app, "--scale", scale, "S", "Device pixels per logical pixel, 0.5 to 4 (default: the monitor's)");
   cli::add_map_flags(app, mapping);

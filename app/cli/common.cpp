@@ -135,6 +135,12 @@ Result<Bytes> read_input(const std::string& name, const fs::path& path) {
   return content;
 }
 
+Result<MappedFile> map_input(const std::string& name, const fs::path& path) {
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file.ok()) return located(name, with_deed("cannot be read", file.error()));
+  return file;
+}
+
 Result<Trace> compute(const std::string& name, const Session& session) {
   ThreadPool pool;
   Result<Trace> trace = forward(session.problem, {.pool = &pool});

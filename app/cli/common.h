@@ -10,6 +10,7 @@
 
 #include "core/attention/forward.h"
 #include "core/base/file.h"
+#include "core/base/mapped_file.h"
 #include "core/figure/color.h"
 #include "core/session/session.h"
 
@@ -63,7 +64,8 @@ Result<Input> open_input(const std::string& name);
 // The path of `name`: itself where it exists, else the example's. kCannotRead where there is neither.
 Result<std::filesystem::path> find_input_file(const std::string& name);
 
-// A file's content; errors bear `name`.
+// A file's content, read whole or mapped into memory where it is large; errors bear `name`.
+Result<MappedFile> map_input(const std::string& name, const std::filesystem::path& path);
 Result<Bytes> read_input(const std::string& name, const std::filesystem::path& path);
 
 // Every step of the computation, errors bearing the input's name.

@@ -157,13 +157,14 @@ Status inspect(const std::string& name, const MapFlags& flags, bool as_json) {
     const Result<Input> input = open_input(name);
     return input.ok() ? inspect_session(name, input.value().session, as_json) : Status(input.error());
   }
-  Result<Bytes> content = read_input(name, path.value());
+  Result<MappedFile> content = map_input(name, path.value());
   if (!content.ok()) return content.error();
-  if (looks_like_session(content.value())) {
-    const Result<Session> session = parse_session(as_text(content.value()), path.value().parent_path());
+  const std::span<const std::byte> bytes = content.value().bytes();
+  if (looks_like_session(bytes)) {
+    const Result<Session> session = parse_session(as_text(bytes), path.value().parent_path());
     return session.ok() ? inspect_session(name, session.value(), as_json) : Status(located(name, session.error()));
   }
-  const Result<TensorFile> file = TensorFile::from_bytes(std::move(content).value(), path.value().stem().string());
+  const Result<TensorFile> file = TensorFile::from_file(std::move(content).value(), path.value().stem().string());
   return file.ok() ? inspect_tensors(name, file.value(), flags, as_json) : Status(located(name, file.error()));
 }
 
@@ -177,7 +178,8 @@ int inspect_command(const Arguments& words) {
       "Says what FILE holds: of a session its tokens, shapes and options; of tensors each array's name,\n"
       "type and shape, whether it can be read, and what it would be to a session.",
       "qkvlab inspect"};
-  add_text(app, "FILE", file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
+  add_text(app, "FILE", file, "", "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
+      ->required();
   add_map_flags(app, mapping);
   app.add_flag("--json", as_json, "As JSON, for scripts");
   app.footer(

@@ -45,7 +45,7 @@ Result<Session> mapped_session(const std::string& name, const fs::path& path, Te
   const MappingProposal proposal = propose_mapping(files.value(), request.value());
   if (proposal.error) {
     Error error = located(name, *proposal.error);
-    const bool nothing_found = proposal.mapping.tensors.empty() && !flags.map;
+    const bool nothing_found = proposal.modules.empty() && !flags.map;
     if (nothing_found) error.message += "; say which tensor is what with --map ROLE=NAME, and join files by --with";
     return error;
   }

@@ -9,7 +9,8 @@ using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
 std::string tensor_name(const TensorSet& files, const MappedTensor& mapped) {
-  return (files.size() > 1 ? files[mapped.file].name + ":" : "") + mapped.name;
+  const std::string file = std::filesystem::path(files[mapped.file].name).filename().string();
+  return (files.size() > 1 ? file + ":" : "") + mapped.name;
 }
 
 // "0 … 11", "0".

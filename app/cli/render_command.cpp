@@ -184,7 +184,9 @@ Status render(const RenderArguments& arguments) {
 int render_command(const Arguments& words) {
   RenderArguments arguments;
   CLI::App app{"Paints a figure of FILE and writes it as PNG. Needs neither OpenGL nor a display.", "qkvlab render"};
-  add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
+  add_text(app, "FILE", arguments.file, "",
+           "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
+      ->required();
   add_text(app, "-o,--out", arguments.out, "OUT.png", "File to write")->required();
   add_text(app, "--view", arguments.view, "NAME",
            "matrix: the one of --matrix; head: its whole pipeline (default without --matrix); heads: the weights of "

@@ -184,7 +184,9 @@ int run_command(const Arguments& words) {
       "and alibi, bias, x with the weights where there are such. Arrays are float32 with the head first, keep is "
       "uint8.",
       "qkvlab run"};
-  add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
+  add_text(app, "FILE", arguments.file, "",
+           "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
+      ->required();
   add_text(app, "-o,--out", arguments.out, "OUT.npz", "File to write")->required();
   add_text(app, "--gradient", arguments.gradient, "TARGET",
            "Add the gradient of TARGET by every array, d_q d_k d_scores …: sum-of-squares of out (heads_out without a "

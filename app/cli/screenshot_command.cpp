@@ -126,7 +126,9 @@ int screenshot_command(const Arguments& words) {
   ScreenshotArguments arguments;
   CLI::App app{"Draws the window as it is, without a display (OpenGL 3.3 through EGL), and writes it as PNG.",
                "qkvlab screenshot"};
-  add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
+  add_text(app, "FILE", arguments.file, "",
+           "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
+      ->required();
   add_text(app, "-o,--out", arguments.out, "OUT.png", "File to write")->required();
   add_text(app, "--size", arguments.size, "WxH", "Size of the window in logical pixels (default: 1440x900)");
   add_text(app, "--tab", arguments.tab, "NAME",

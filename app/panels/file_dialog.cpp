@@ -1,6 +1,8 @@
 #include "app/panels/file_dialog.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <system_error>
 
 #include "app/panels/modal.h"
@@ -14,8 +16,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxEntries = 5000;
 
 bool is_input(const fs::path& path) {
-  const std::string extension = path.extension().string();
-  return extension == ".json" || extension == ".npz" || extension == ".npy";
+  constexpr std::string_view kEndings[] = {".json", ".npz", ".npy", ".safetensors", ".csv", ".tsv"};
+  return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings);
 }
 
 void list_folder(FileDialogState& state) {

@@ -146,7 +146,8 @@ Status name_tokens(MappingReader& reader, Session& session) {
     session.tokens = std::move(*tokens);
   }
   if (std::optional<std::vector<std::string>> keys = reader.words(Role::kKeyTokens)) {
-    session.key_tokens = std::move(*keys);
+    // Keys that are the queries' own tokens are no tokens of their own.
+    if (*keys != session.tokens) session.key_tokens = std::move(*keys);
   }
   return reader.error() ? Status(*reader.error()) : Status(Done{});
 }

@@ -166,6 +166,9 @@ bool Candidates::is_plausible(const Candidate& candidate) const {
   const Role role = candidate.reading.role;
   if (form_of(role) == RoleForm::kWords) return is_text(candidate);
   if (candidate.info->is_text) return false;
+  // Whole numbers by the name of inputs are most often the numbers of tokens.
+  const bool is_float = candidate.info->dtype.find("float") != std::string::npos;
+  if (role == Role::kX && !is_float && !candidate.reading.is_own_key) return false;
   if (!candidate.reading.is_unsure) return true;
   const bool as_weights = form_of(role) == RoleForm::kWeights;
   const std::vector<std::uint64_t>& shape = candidate.info->shape;

@@ -158,6 +158,7 @@ std::optional<int> PlaceReader::known_heads(const std::vector<Evidence>& evidenc
 
 void PlaceReader::add_words(std::uint64_t nq, std::uint64_t nk) {
   for (const Role role : {Role::kTokens, Role::kKeyTokens}) {
+    if (role == Role::kKeyTokens && nk == 0 && !candidates_.is_named(role)) continue;
     const std::optional<Player> words = choose(role, /*exact=*/false);
     if (!words) continue;
     const std::optional<Layout> given = given_layout(*words);

@@ -68,7 +68,8 @@ class PlaceReader {
   // Of the request, else of the evidence.
   std::optional<int> known_heads(const std::vector<Evidence>& evidence) const;
 
-  // Tokens and a bias of the scores, where there are such for nq queries and nk keys.
+  // Tokens and a bias of the scores, where there are such for nq queries and nk keys. Keys that are the queries' own
+  // tokens (nk = 0) have no names of their own.
   void add_words(std::uint64_t nq, std::uint64_t nk);
   void add_score_bias(std::uint64_t nq, std::uint64_t nk);
   void add_output(std::uint64_t concat_width);

@@ -322,7 +322,7 @@ void read_projected(PlaceReader& reader) {
   if (!reader.ok()) return;
   reader.add_output(weights_reader.concat_width());
   reader.add_score_bias(of_x->rows.size(), of_x->rows.size());
-  reader.add_words(of_x->rows.size(), of_x->rows.size());
+  reader.add_words(of_x->rows.size(), 0);
 }
 
 }  // namespace qkv

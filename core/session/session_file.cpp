@@ -9,6 +9,7 @@
 #include "core/session/options_json.h"
 #include "core/session/session_tensors.h"
 #include "core/session/tensor_mapping.h"
+#include "core/tensor_io/safetensors.h"
 #include "core/tensor_io/tensor_file.h"
 
 namespace qkv {
@@ -17,7 +18,6 @@ namespace {
 
 constexpr int kVersion = 1;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr std::string_view kAccepted = "a session is a JSON object, tensors are .npz or .npy";
 
 // Without what may stand before a JSON document.
 std::string_view without_leading_space(std::string_view text) {
@@ -292,28 +292,6 @@ class SessionReader {
   std::map<std::string, TensorFile> files_;
 };
 
-// Names what an unreadable file seems to be.
-Error unknown_file(std::string_view bytes) {
-  const std::string_view text = without_leading_space(bytes);
-  const std::string accepted = ": " + std::string(kAccepted);
-  if (text.empty()) return bad_input("the file is empty" + accepted);
-  const bool long_enough = bytes.size() > 9;
-  if (long_enough && bytes[8] == '{' && bytes.substr(3, 5) == std::string_view("\0\0\0\0\0", 5)) {
-    return unsupported(".safetensors files are not read by this version" + accepted);
-  }
-  if (text.front() == '[') return bad_input("the file is a JSON array" + accepted);
-  if (bytes.starts_with("\x89HDF")) return unsupported("HDF5 files are not read" + accepted);
-  if (bytes.starts_with("\x80") && long_enough) return unsupported("pickled Python objects are never read" + accepted);
-  if (bytes.starts_with("\x1f\x8b")) return unsupported("gzip files are not read: unpack it first" + accepted);
-  const std::string_view start = bytes.substr(0, 4096);
-  const bool is_text = start.find('\0') == std::string_view::npos && is_valid_utf8(start.substr(0, start.rfind('\n')));
-  if (!is_text) return bad_input("the file is of an unknown kind" + accepted);
-  const std::string_view line = text.substr(0, text.find('\n'));
-  const bool table = line.find_first_of(",;\t") != std::string_view::npos;
-  if (table) return unsupported("the file looks like a table (.csv), which is not read by this version" + accepted);
-  return bad_input("the file is plain text" + accepted);
-}
-
 }  // namespace
 
 const char* tab_name(Tab tab) {
@@ -331,8 +309,8 @@ const char* tab_name(Tab tab) {
 }
 
 bool looks_like_session(std::span<const std::byte> head) {
-  const std::string_view text = without_leading_space(as_text(head));
-  return text.starts_with('{') && !text.starts_with(std::string_view("{\0", 2));  // .safetensors: a length of 123 bytes
+  if (looks_like_safetensors(head)) return false;  // its length may look like spaces and a brace
+  return without_leading_space(as_text(head)).starts_with('{');
 }
 
 Result<Session> parse_session(std::string_view json, const std::filesystem::path& folder) {
@@ -352,17 +330,17 @@ Status write_session(const Session& session, const std::filesystem::path& path) 
 }
 
 Result<std::variant<Session, TensorFile>> open_session_or_tensors(const std::filesystem::path& path) {
-  Result<Bytes> bytes = read_file(path);
-  if (!bytes.ok()) return bytes.error();
-  if (looks_like_session(bytes.value())) {
-    Result<Session> session = parse_session(as_text(bytes.value()), path.parent_path());
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file.ok()) return file.error();
+  const std::span<const std::byte> bytes = file.value().bytes();
+  if (looks_like_session(bytes)) {
+    Result<Session> session = parse_session(as_text(bytes), path.parent_path());
     if (!session.ok()) return session.error();
     return std::variant<Session, TensorFile>(std::move(session).value());
   }
-  if (!looks_like_npz(bytes.value()) && !looks_like_npy(bytes.value())) return unknown_file(as_text(bytes.value()));
-  Result<TensorFile> file = TensorFile::from_bytes(std::move(bytes).value(), path_text(path.stem()));
-  if (!file.ok()) return file.error();
-  return std::variant<Session, TensorFile>(std::move(file).value());
+  Result<TensorFile> tensors = TensorFile::from_file(std::move(file).value(), path_text(path.stem()));
+  if (!tensors.ok()) return tensors.error();
+  return std::variant<Session, TensorFile>(std::move(tensors).value());
 }
 
 Result<Session> open_any(const std::filesystem::path& path) {

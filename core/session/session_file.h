@@ -28,7 +28,7 @@ Status write_session(const Session& session, const std::filesystem::path& path);
 
 // Any input file by content: a session, or the tensors that one is yet to be made of (tensor_mapping.h).
 Result<std::variant<Session, TensorFile>> open_session_or_tensors(const std::filesystem::path& path);
-// The same with tensors made a session: a session, or tensors (.npz, .npy) whose inputs are found by name.
+// The same with tensors made a session: whose inputs are found by name and shape.
 Result<Session> open_any(const std::filesystem::path& path);
 
 }  // namespace qkv

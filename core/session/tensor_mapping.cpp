@@ -112,7 +112,8 @@ std::optional<Error> keep_layer(std::vector<AttentionPlace>& places, const Mappi
   if (!request.layer || layers.empty()) return std::nullopt;
   std::erase_if(places, [&](const AttentionPlace& place) { return place.layer && place.layer != request.layer; });
   if (!places.empty()) return std::nullopt;
-  return bad_input("there is no layer " + std::to_string(*request.layer) + ": the layers are " + number_list(layers));
+  return bad_input("there is no layer " + std::to_string(*request.layer) +
+                   (layers.size() == 1 ? ": the only one is " : ": the layers are ") + number_list(layers));
 }
 
 void count_layers_and_batches(const Interpretation& read, const AttentionPlace& place, const MappingRequest& request,

@@ -344,9 +344,26 @@ bool is_own_key(std::string_view name, const Parts& parts, std::string_view key)
   return is_in_layer && name.ends_with("." + std::string(key));
 }
 
+// "attn.rows" and "attn.columns": what a table says of the matrix of that name.
+std::optional<NameReading> read_header_name(std::string_view name) {
+  const bool is_rows = name.ends_with(".rows"), is_columns = name.ends_with(".columns");
+  if (!is_rows && !is_columns) return std::nullopt;
+  const std::optional<Role> of = role_from_key(name.substr(0, name.rfind('.')));
+  NameReading reading;
+  if (is_rows && (of == Role::kQ || of == Role::kX || of == Role::kAttn)) {
+    reading.role = Role::kTokens;
+  } else if ((is_rows && of == Role::kK) || (is_columns && of == Role::kAttn)) {
+    reading.role = Role::kKeyTokens;
+  } else {
+    return std::nullopt;
+  }
+  return reading;
+}
+
 }  // namespace
 
 std::vector<NameReading> read_name(std::string_view name) {
+  if (const std::optional<NameReading> header = read_header_name(name)) return {*header};
   std::vector<NameReading> readings;
   const Parts parts = take_apart(name);
   for (const Word& word : kWords) {

@@ -200,7 +200,7 @@ TEST_CASE("a bias from a file: what is wrong with it names the file, the array a
     return NamedArray{std::move(name), std::move(shape), std::vector<float>(count, 1)};
   };
   const std::vector<NamedArray> arrays{
-      floats("wide", {3, 4}), floats("row", {3}), {"bytes", {3, 3}, std::vector<std::uint8_t>(9, 1)}};
+      floats("wide", {3, 4}), floats("row", {3}), {"bytes", {3, 4}, std::vector<std::uint8_t>(12, 1)}};
   const Result<Bytes> bytes = npz_bytes(arrays);
   REQUIRE(bytes.ok());
   const std::string file = folder / "b.npz";
@@ -212,7 +212,7 @@ TEST_CASE("a bias from a file: what is wrong with it names the file, the array a
   refused(file + ":wide", 3, "b.npz: \"wide\" is 3×4 but there are 3 queries and 3 keys: a bias needs to be 3×3");
   refused(file + ":row", 3, "b.npz: \"row\" has the shape (3,): it must be a matrix [rows, columns]");
   refused(file + ":none", 3, "b.npz: there is no array \"none\"");
-  refused(file + ":bytes", 3, "b.npz: ");
+  refused(file + ":bytes", 3, "b.npz: \"bytes\" is 3×4");
   refused(file, 2, "b.npz holds 3 arrays; add :NAME with one of wide, row, bytes");
   refused(folder / "none.npy", 3, "none.npy: cannot be read");
   refused(folder / "text.npy", 3, "text.npy: ");

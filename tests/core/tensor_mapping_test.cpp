@@ -265,3 +265,72 @@ TEST_CASE("mapping: layers are counted where a name counts them") {
   CHECK(layer_of_file("weights_layer1") == 1);
   CHECK_FALSE(layer_of_file("sentence_0"));
 }
+
+namespace {
+
+// A .npy of one character a cell, "<U1".
+TensorFile text_file(const std::string& name, const Shape& shape, const std::u32string& cells) {
+  std::string header = "{'descr': '<U1', 'fortran_order': False, 'shape': " + shape_text(shape) + ", }";
+  header.resize(117, ' ');
+  std::string bytes = std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n";
+  for (const char32_t cell : cells) {
+    for (int byte = 0; byte < 4; ++byte) bytes += static_cast<char>(cell >> (8 * byte) & 0xff);
+  }
+  const std::span<const std::byte> content = as_bytes(bytes);
+  Result<TensorFile> file = TensorFile::from_bytes(Bytes(content.begin(), content.end()), name);
+  REQUIRE_MESSAGE(file.ok(), file.error().message);
+  return std::move(file).value();
+}
+
+TensorFile table_file(const std::string& name, const std::string& text) {
+  const std::span<const std::byte> content = as_bytes(text);
+  Result<TensorFile> file = TensorFile::from_bytes(Bytes(content.begin(), content.end()), name);
+  REQUIRE_MESSAGE(file.ok(), file.error().message);
+  return std::move(file).value();
+}
+
+}  // namespace
+
+TEST_CASE("mapping: tokens are texts, of the batch that is read") {
+  TensorSet files = set_of({any_array("q", {2, 1, 3, 4}), any_array("k", {2, 1, 3, 4}), any_array("v", {2, 1, 3, 4})});
+  files.push_back({"tokens.npy", text_file("tokens", {2, 3}, U"abc\u8001\u9f20d")});
+  MappingRequest request = layouts("BHND");
+  CHECK(opened(files, request).tokens == std::vector<std::string>{"a", "b", "c"});
+  request.batch = 1;
+  CHECK(opened(files, request).tokens == std::vector<std::string>{"老", "鼠", "d"});
+  // They tell which axis is theirs.
+  request.layout.reset();
+  files[0] =
+      file_of("a.npz", {any_array("q", {2, 3, 4, 5}), any_array("k", {2, 3, 4, 5}), any_array("v", {2, 3, 4, 5})});
+  CHECK(std::get<DirectSource>(opened(files, request).problem.source).q.size() == 4);
+
+  // Numbers are tokens only where the person says so.
+  const std::vector<NamedArray> numbered = {any_array("q", {3, 4}),
+                                            any_array("k", {3, 4}),
+                                            any_array("v", {3, 4}),
+                                            {"ids", {3}, std::vector<float>{7, 101, 2}}};
+  CHECK(opened(numbered).tokens == std::vector<std::string>{"0", "1", "2"});
+  request = {};
+  REQUIRE(read_map_text("tokens=ids", request).ok());
+  CHECK(opened(numbered, request).tokens == std::vector<std::string>{"7", "101", "2"});
+  check_error(set_of({any_array("q", {4, 4}), any_array("k", {4, 4}), any_array("v", {4, 4}), numbered[3]}),
+              "tokens has 3 entries but q has 4 rows", request);
+  // As bytes with a newline after each.
+  const std::vector<NamedArray> bytes = {
+      any_array("q", {2, 4}),
+      any_array("k", {2, 4}),
+      any_array("v", {2, 4}),
+      {"tokens_utf8", {6}, std::vector<std::uint8_t>{0xe8, 0x80, 0x81, '\n', 'x', '\n'}}};
+  CHECK(opened(bytes).tokens == std::vector<std::string>{"老", "x"});
+}
+
+TEST_CASE("mapping: the first row and column of a table name keys and queries") {
+  const TensorSet files = {{"attn.csv", table_file("attn", ",x,y,z\na,0.2,0.3,0.5\nb,1,0,0\n")}};
+  const Session session = opened(files);
+  CHECK(session.tokens == std::vector<std::string>{"a", "b"});
+  REQUIRE(session.key_tokens);
+  CHECK(*session.key_tokens == std::vector<std::string>{"x", "y", "z"});
+  CHECK(std::get<WeightsSource>(session.problem.source).attn[0]->coeff(0, 2) == 0.5f);
+  const TensorSet square = {{"attn.csv", table_file("attn", ",a,b\na,0.5,0.5\nb,1,0\n")}};
+  CHECK_FALSE(opened(square).key_tokens);
+}

@@ -306,6 +306,7 @@ TEST_CASE("mapping: the real model opens with nothing but the proposal") {
       request.layer = l;
       const Session alone = opened(TensorSet{sentence}, request);
       check_attn(sentence, alone, layer, false);
+      CHECK(alone.tokens.front() == (s == 1 ? "▁Think" : "▁The"));
       // The weights' file says its layer by its name, so that nothing has to be asked for.
       const Session with_weights = opened(TensorSet{sentence, file("weights_layer" + std::to_string(l) + ".npz")});
       CHECK(projected(with_weights).heads == 4);
