@@ -121,6 +121,7 @@ CommandContext App::Impl::context() const {
   c.has_selection = stage.selection.has_value();
   c.can_paste = stage.selection && stage.selection_drawn && is_editable(input(), stage.selection->id);
   c.has_projection = computed->trace.shapes.d_model > 0;
+  c.only_weights = is_weights_only(history.current().problem.source);
   c.many_heads = computed->trace.shapes.heads > 1;
   return c;
 }

@@ -5,6 +5,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/mapping_report.h"
 #include "app/cli/table.h"
+#include "core/attention/given_weights.h"
 #include "core/base/number_text.h"
 #include "core/session/session_file.h"
 #include "core/tensor_io/tensor_file.h"
@@ -46,8 +47,12 @@ Json session_json(const Session& session, const Shapes& shapes) {
   json["source"] = source_name(session.problem.source);
   json["tokens"] = session.tokens;
   if (session.key_tokens) json["key_tokens"] = *session.key_tokens;
-  json["shapes"] = {{"nq", shapes.nq},   {"nk", shapes.nk},  {"heads", shapes.heads}, {"kv_heads", shapes.kv_heads},
-                    {"d_k", shapes.d_k}, {"d_v", shapes.d_v}};
+  json["shapes"] = {{"nq", shapes.nq}, {"nk", shapes.nk}, {"heads", shapes.heads}};
+  if (is_weights_only(session.problem.source)) {
+    json["rows_not_summing_to_1"] = count_unnormalised(given_trace(session.problem, shapes));
+    return json;
+  }
+  json["shapes"].update({{"kv_heads", shapes.kv_heads}, {"d_k", shapes.d_k}, {"d_v", shapes.d_v}});
   if (shapes.d_model > 0) json["shapes"]["d_model"] = shapes.d_model;
   if (shapes.d_out > 0) json["shapes"]["d_out"] = shapes.d_out;
   json["wo"] = session.problem.wo.has_value();
@@ -88,14 +93,23 @@ Row options_row(const AttentionOptions& options, const Shapes& shapes) {
 
 std::string session_table(const Session& session, const Shapes& shapes) {
   const bool projected = std::holds_alternative<ProjectedSource>(session.problem.source);
+  const bool given = is_weights_only(session.problem.source);
   std::vector<Row> rows;
   rows.push_back({"session", printable(session.title)});
-  rows.push_back({"source", projected ? "Q, K, V projected from X" : "Q, K, V as given"});
+  rows.push_back({"source", given       ? "attention weights as given"
+                            : projected ? "Q, K, V projected from X"
+                                        : "Q, K, V as given"});
   rows.push_back({"tokens", std::to_string(shapes.nq) + ": " + joined(session.tokens)});
   if (session.key_tokens) rows.push_back({"keys", std::to_string(shapes.nk) + ": " + joined(*session.key_tokens)});
   std::string heads = std::to_string(shapes.heads);
   if (shapes.kv_heads != shapes.heads) heads += " (" + std::to_string(shapes.kv_heads) + " key/value heads)";
   rows.push_back({"heads", heads});
+  if (given) {
+    const Index off = count_unnormalised(given_trace(session.problem, shapes));
+    const std::string of = std::to_string(shapes.heads * shapes.nq);
+    rows.push_back({"rows", off == 0 ? of + ", all sum to 1" : std::to_string(off) + " of " + of + " do not sum to 1"});
+    return table(rows);
+  }
   rows.push_back({"d_k, d_v", std::to_string(shapes.d_k) + ", " + std::to_string(shapes.d_v)});
   if (shapes.d_model > 0) rows.push_back({"d_model", std::to_string(shapes.d_model)});
   const std::string wo_shape = std::to_string(shapes.heads * shapes.d_v) + " × " + std::to_string(shapes.d_out);

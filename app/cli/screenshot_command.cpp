@@ -87,6 +87,13 @@ Status set_look(const ScreenshotArguments& arguments, OffscreenOptions& options)
   options.hover = arguments.hover.value_or("");
   if (arguments.lens) {
     if (const Status set = set_lens(*arguments.lens, options.session.view); !set.ok()) return set;
+    if (options.session.view.lens != Lens::kValues && is_weights_only(options.session.problem.source)) {
+      return usage_error("--lens: " + *arguments.lens +
+                         " needs q, k and v, but this file holds attention weights alone");
+    }
+  }
+  if (arguments.tab == "concat" && is_weights_only(options.session.problem.source)) {
+    return usage_error("--tab: concat needs the outputs of heads, but this file holds attention weights alone");
   }
   if (arguments.tab) return set_tab(*arguments.tab, options.session.view);
   return Done{};

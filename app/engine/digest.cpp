@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/attention/given_weights.h"
 #include "core/attention/streamed_head.h"
 #include "core/attention/streamed_pass.h"
 
@@ -110,6 +111,7 @@ HeadDigest digest_streamed(const Trace& trace, int head, bool refining) {
 HeadDigest digest_head(const Trace& trace, int head, bool any_hidden) {
   HeadDigest result;
   digest_weights(trace, head, any_hidden, result);
+  result.unnormalised_rows = count_unnormalised(trace, head);
   for (const MatrixKind kind : {MatrixKind::kScores, MatrixKind::kAlibi, MatrixKind::kScaled}) {
     result.scores = merge(result.scores, extent_of(trace, {kind, head}));
   }

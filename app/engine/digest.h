@@ -30,6 +30,7 @@ struct HeadDigest {
   bool sampled = false;                  // the statistics are of some rows only, spread evenly: the head is streamed
   FiniteExtent weights, scores, values;  // visible weights; S and scaled; Q, K, V and O
   double worst_row_sum = 0;              // see TraceDigest
+  Index unnormalised_rows = 0;           // of given weights: rows that do not sum to 1
 };
 
 struct TraceDigest {

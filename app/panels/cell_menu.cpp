@@ -85,7 +85,7 @@ void draw_cell_menu(Ui& ui, const StageInput& in, StageState& state, FillForm& f
           fill(Fill::kRandom, 0, static_cast<std::uint64_t>(form.seed));
       }
       menu_line(ui);
-      if (in.session.view.tab == Tab::kHead &&
+      if (in.session.view.tab == Tab::kHead && !is_weights_only(in.session.problem.source) &&
           menu_row(ui, "cell-menu/enlarge", state.enlarged ? "Show all matrices" : "Enlarge this matrix", "Ctrl+M"))
         queue.push(CommandId::kEnlarge), done = true;
       if (menu_row(ui, "cell-menu/export", "Export this matrix…", "")) queue.push(CommandId::kExport), done = true;

@@ -54,6 +54,7 @@ void draw_without_wo(Ui& ui, ImVec2 at, float width, ActionQueue& queue) {
 void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, ImVec2 max, ActionQueue& queue) {
   const Trace& trace = in.computed.trace;
   const Shapes& s = trace.shapes;
+  if (s.d_v == 0) return;  // weights alone; the result of the newest session is still on the way
   const Index wide = s.d_v * s.heads;
   const bool has_wo = s.d_out > 0;
   const auto queries = AxisNames(in.computed.session, Axis::kQueries, s.nq);

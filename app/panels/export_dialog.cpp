@@ -32,7 +32,10 @@ void update_size(Ui& ui, const StageInput& in, ExportState& state) {
 void draw_what(Ui& ui, const StageInput& in, ExportState& state) {
   static constexpr Choice kViews[] = {{"One matrix"}, {"One head, every step"}, {"All heads"}, {"Concat · Wᴼ"}};
   const FigureView before = state.spec.view;
-  if (const auto picked = choice_field(ui, "export/view", labelled_row(ui, "picture of", 200, 30), kViews,
+  static constexpr Choice kGivenViews[] = {{"One matrix"}, {"One head"}, {"All heads"}};
+  const bool given = is_weights_only(in.computed.trace.problem.source);
+  const std::span<const Choice> views = given ? std::span<const Choice>(kGivenViews) : kViews;
+  if (const auto picked = choice_field(ui, "export/view", labelled_row(ui, "picture of", 200, 30), views,
                                        static_cast<int>(state.spec.view)))
     state.spec.view = static_cast<FigureView>(*picked);
   gap(8);

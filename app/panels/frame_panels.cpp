@@ -13,6 +13,9 @@ namespace qkv {
 namespace {
 
 constexpr float kHeadRow = 36;
+constexpr const char* kNoLens =
+    "Gradient and Precision follow the way from Q, K and V to the output. This session holds attention weights alone, "
+    "so there are only their values to show.";
 
 std::string subscript(int number) {
   static constexpr const char* kDigits[] = {"₀", "₁", "₂", "₃", "₄", "₅", "₆", "₇", "₈", "₉"};
@@ -22,6 +25,7 @@ std::string subscript(int number) {
 }
 
 std::string formula(Tab tab, const StageInput& in) {
+  if (is_weights_only(in.computed.session.problem.source)) return "A, as given";
   switch (tab) {
     case Tab::kConcat: {
       const int heads = in.computed.trace.shapes.heads;
@@ -100,13 +104,20 @@ std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool bu
   if (d.warnings.dead_rows > 0)
     words.push_back({count_text(d.warnings.dead_rows, "dead row: it sees no key", "dead rows: they see no key"),
                      ui.colors().warning});
+  if (d.warnings.unnormalised_rows > 0)
+    words.push_back({count_text(d.warnings.unnormalised_rows, "row does not sum to 1", "rows do not sum to 1"),
+                     ui.colors().warning});
   bool clipped = false;
   for (const MatrixKind kind : kAllMatrixKinds)
     clipped = clipped || (kind != MatrixKind::kKeep && clips(shown_range(in, {kind, 0}), shown_extent(in, {kind, 0})));
   if (clipped) words.push_back({"values beyond the colour range", ui.colors().warning});
+  const bool given_nan = is_weights_only(in.computed.trace.problem.source) && d.warnings.nan_inputs > 0;
   const bool sink = !in.computed.session.problem.options.sink.empty();
-  if (d.warnings.nan_outputs == 0 && d.warnings.dead_rows == 0 && d.worst_row_sum <= 1e-5 && !d.refining)
+  if (d.warnings.nan_outputs == 0 && !given_nan && d.warnings.dead_rows == 0 && d.worst_row_sum <= 1e-5 && !d.refining)
     words.push_back({sink ? "rows and sink sum to 1" : "rows sum to 1", ui.colors().good});
+  else if (is_weights_only(in.computed.trace.problem.source) && d.warnings.unnormalised_rows == 0 &&
+           d.warnings.nan_inputs == 0)
+    words.push_back({"rows sum to 1, off by at most " + format_value(d.worst_row_sum, 4), ui.colors().good});
   return words;
 }
 
@@ -118,7 +129,9 @@ float draw_tab_bar(Ui& ui, const StageInput& in, ImVec2 min, float width, Action
     Tab tab;
     const char* text;
   };
-  std::vector<TabName> tabs = {{Tab::kHead, "One head"}, {Tab::kHeads, "All heads"}, {Tab::kConcat, "Concat · Wᴼ"}};
+  std::vector<TabName> tabs = {{Tab::kHead, "One head"}, {Tab::kHeads, "All heads"}};
+  const bool given = is_weights_only(in.session.problem.source);
+  if (!given) tabs.push_back({Tab::kConcat, "Concat · Wᴼ"});
   if (in.computed.trace.shapes.d_model > 0) tabs.insert(tabs.begin(), {Tab::kProjection, "X · W"});
   const float bottom = min.y + kTabBarHeight;
   list->AddLine({min.x, bottom - 0.5f}, {min.x + width, bottom - 0.5f}, to_u32(ui.colors().line));
@@ -146,11 +159,17 @@ float draw_tab_bar(Ui& ui, const StageInput& in, ImVec2 min, float width, Action
   const float right = min.x + width - 24, heads_height = has_heads ? kHeadRow : 0;
   const bool beside = x + kLensRoom <= right;
   const float lens_top = beside ? min.y + 7 : bottom + heads_height + 3;
-  const float lens_left = draw_lens_choice(ui, in, right, lens_top, queue) - 20;
+  const float lens_left = given ? right : draw_lens_choice(ui, in, right, lens_top, queue) - 20;
   const std::string words = in.lens != nullptr ? lens_line(in) : formula(in.session.view.tab, in);
   const float words_x = lens_left - formula_width(ui, FontRole::kText13, words);
   if (words_x >= (beside ? x : min.x + 24))
     draw_formula(ui, list, FontRole::kText13, {words_x, lens_top + 8.5f}, ui.colors().dim, words);
+  if (given) {
+    ImGui::SetCursorScreenPos({words_x, lens_top});
+    ImGui::Dummy({right - words_x, 30});
+    ui.widgets->add("lens/none", {words_x, lens_top}, {right, lens_top + 30});
+    tooltip(ui, kNoLens);
+  }
   return kTabBarHeight + heads_height + (beside ? 0 : kHeadRow);
 }
 
@@ -159,8 +178,8 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
   list->AddRectFilled(min, max, to_u32(ui.colors().panel));
   list->AddLine({min.x, min.y + 0.5f}, {max.x, min.y + 0.5f}, to_u32(ui.colors().line));
   const Shapes& s = in.computed.trace.shapes;
-  std::string shapes = "Nq " + std::to_string(s.nq) + " · Nk " + std::to_string(s.nk) + " · dₖ " +
-                       std::to_string(s.d_k) + " · dᵥ " + std::to_string(s.d_v);
+  std::string shapes = "Nq " + std::to_string(s.nq) + " · Nk " + std::to_string(s.nk) + "";
+  if (s.d_k > 0) shapes += " · dₖ " + std::to_string(s.d_k) + " · dᵥ " + std::to_string(s.d_v);
   if (s.d_model > 0) shapes += " · d_model " + std::to_string(s.d_model);
   shapes += " · " + count_text(s.heads, "head", "heads");
   if (s.kv_heads != s.heads) shapes += " on " + std::to_string(s.kv_heads) + " key/value heads";

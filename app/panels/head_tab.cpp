@@ -269,13 +269,24 @@ void draw_enlarged(Ui& ui, const StageInput& in, StageState& state, MatrixId id,
   place.col_labels = is_token(cols);
   const float labels = place.row_labels ? row_label_room(ui, AxisNames(in.computed.session, rows, values.rows)) + 8 : 0;
   const float room_w = max.x - min.x - labels - 2 * kMargin;
-  const auto col_text = AxisNames(in.computed.session, cols, values.cols);
-  const float above = place.col_labels ? col_label_room(ui, col_text, room_w / static_cast<float>(values.cols)) : 0;
-  const float room_h = max.y - min.y - kTitleRoom - above - kBarRoom - kMargin;
-  const double cell = std::min(room_w / static_cast<double>(values.cols), room_h / static_cast<double>(values.rows));
-  const float w = static_cast<float>(cell * static_cast<double>(values.cols));
-  const float h = static_cast<float>(cell * static_cast<double>(values.rows));
-  place.min = {std::floor((min.x + max.x - w + labels) / 2), std::floor(min.y + kTitleRoom + above)};
+  const double across = room_w / static_cast<double>(values.cols);
+  float above = 0, room_h = 0, w = 0, h = 0;
+  // Square, but the few rows or columns beside very many are as high as a line of text.
+  const auto fit = [&](float label_height) {
+    constexpr double kMostCell = 128, kLine = 22;
+    above = label_height;
+    room_h = max.y - min.y - kTitleRoom - above - kBarRoom - kMargin;
+    const double down = room_h / static_cast<double>(values.rows), cell = std::min({across, down, kMostCell});
+    w = static_cast<float>((across < kLine ? cell : std::max(cell, kLine)) * static_cast<double>(values.cols));
+    h = static_cast<float>((down < kLine ? cell : std::max(cell, kLine)) * static_cast<double>(values.rows));
+  };
+  fit(place.col_labels ? 22 : 0);
+  if (place.col_labels) {
+    const auto names = AxisNames(in.computed.session, cols, values.cols);
+    fit(col_label_room(ui, names, w / static_cast<float>(values.cols)));
+  }
+  place.min = {std::floor((min.x + max.x - w + labels) / 2),
+               std::floor(min.y + kTitleRoom + above + std::max(0.0f, (room_h - h) / 2))};
   place.size = {std::max(1.0f, std::floor(w)), std::max(1.0f, std::floor(h))};
   place.label_room = labels - 8;
   place.top_room = above;
@@ -297,6 +308,10 @@ void name_scores(Ui& ui, const AttentionOptions& options, HeadLayout& layout) {
 
 void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, ImVec2 max, ActionQueue& queue) {
   const Trace& trace = in.computed.trace;
+  if (is_weights_only(trace.problem.source)) {
+    const int head = std::clamp(in.session.view.head, 0, trace.shapes.heads - 1);
+    return draw_enlarged(ui, in, state, {MatrixKind::kAttn, head}, min, max, queue);
+  }
   if (state.enlarged) {
     const int head = std::clamp(in.session.view.head, 0, trace.shapes.heads - 1);
     const bool kv = *state.enlarged == MatrixKind::kK || *state.enlarged == MatrixKind::kV;

@@ -51,6 +51,17 @@ void draw_stats(Ui& ui, ImDrawList* list, const HeadDigest& digest, bool known, 
   }
 }
 
+// How many rows of given weights do not sum to 1, in as many words as fit.
+void draw_row_sums(Ui& ui, ImDrawList* list, Index off, ImVec2 min, ImVec2 max) {
+  const std::string count = std::to_string(off);
+  const std::string texts[] = {count + (off == 1 ? " row does not sum to 1" : " rows do not sum to 1"),
+                               count + (off == 1 ? " sum ≠ 1" : " sums ≠ 1"), "≠ 1"};
+  for (const std::string& text : texts) {
+    if (text_width(ui, FontRole::kSmall11, text) > max.x - min.x) continue;
+    return draw_text_in(ui, list, FontRole::kSmall11, min, max, ui.colors().warning, text, TextAlign::kRight);
+  }
+}
+
 void draw_card(Ui& ui, const StageInput& in, StageState& state, int head, ImVec2 min, float side, ActionQueue& queue) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 max{min.x + side + 2 * kPadding, min.y + side + kTitle + kStats + kPadding};
@@ -71,8 +82,9 @@ void draw_card(Ui& ui, const StageInput& in, StageState& state, int head, ImVec2
   const ImVec2 dot{min.x + kPadding + 4, min.y + kTitle / 2 + 1};
   list->AddCircleFilled(dot, 4, to_u32(head_color(head)), 20);
   if (head_color_repeats(head)) list->AddCircle(dot, 6.5f, to_u32(head_color(head)), 20, 1.2f);
+  const std::string head_name = "head " + std::to_string(head + 1);
   draw_text_in(ui, list, FontRole::kBold13, {min.x + kPadding + 16, min.y}, {max.x, min.y + kTitle}, ui.colors().text,
-               "head " + std::to_string(head + 1), TextAlign::kLeft);
+               head_name, TextAlign::kLeft);
   MatrixPlace place;
   place.id = {MatrixKind::kAttn, head};
   place.min = {min.x + kPadding, min.y + kTitle};
@@ -89,6 +101,9 @@ void draw_card(Ui& ui, const StageInput& in, StageState& state, int head, ImVec2
   }
   open = draw_matrix(ui, in, state, place, queue) || open;
   const TraceDigest& digest = in.computed.digest;
+  if (const Index off = digest.heads[static_cast<std::size_t>(head)].unnormalised_rows; off > 0)
+    draw_row_sums(ui, list, off, {min.x + kPadding + 24 + text_width(ui, FontRole::kBold13, head_name), min.y},
+                  {max.x - kPadding, min.y + kTitle});
   draw_stats(ui, list, digest.heads[static_cast<std::size_t>(head)], !digest.refining,
              {min.x + kPadding, min.y + kTitle + side + 4}, side);
   if (open) {

@@ -8,6 +8,7 @@
 #include "app/panels/lens.h"
 #include "core/attention/explain.h"
 #include "core/attention/formula.h"
+#include "core/attention/given_weights.h"
 #include "core/attention/position.h"
 #include "core/base/number_text.h"
 
@@ -201,6 +202,24 @@ void write_softmax(Writer& w, const Explanation& e) {
           w.number(e.value), w.ui().colors().text, true);
 }
 
+// A given weight among those of its row, `attn` [1, Nk].
+void write_place(Writer& w, const Matrix& attn, const Explanation& e) {
+  const WeightPlace place = place_in_row({attn.data(), static_cast<std::size_t>(attn.cols())}, e.col);
+  w.section("IN ITS ROW");
+  const double share = 100 * e.value / place.sum;
+  w.pair("share of the row", std::isfinite(share) ? format_fixed(share, 1) + " %" : "–");
+  w.pair("rank", place.rank == 0 ? "–" : std::to_string(place.rank) + " of " + std::to_string(place.keys));
+  const bool off = std::abs(place.sum - 1) > kGivenRowTolerance;
+  w.pair("row sum", w.number(place.sum) + (off ? ", not 1" : ""));
+}
+
+// What a full bar stands for: 1, or the largest finite magnitude where given weights exceed it.
+double bar_end(const Matrix& weights) {
+  const FiniteExtent extent = finite_extent(weights);
+  if (extent.count == 0) return 1;
+  return std::max({1.0, std::abs(static_cast<double>(extent.low)), std::abs(static_cast<double>(extent.high))});
+}
+
 // `attn` [1, Nk]: the query's weights.
 void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row, const Matrix& attn) {
   const Trace& trace = in.computed.trace;
@@ -217,23 +236,27 @@ void write_row_of_weights(Writer& w, const StageInput& in, int head, Index row, 
     keys.resize(most);
   else
     std::sort(keys.begin(), keys.end());
+  const double full = bar_end(attn);
   for (const Index key : keys)
-    w.bar(w.token(Axis::kKeys, key), attn(0, key), 1, false, w.ui().colors().accent, w.number(attn(0, key)));
+    w.bar(w.token(Axis::kKeys, key), attn(0, key), full, false, w.ui().colors().accent, w.number(attn(0, key)));
   w.section("ROW");
   const RowStats& stats = trace.heads[static_cast<std::size_t>(head)].rows[static_cast<std::size_t>(row)];
-  w.pair("entropy", format_fixed(row_entropy({attn.data(), static_cast<std::size_t>(attn.cols())}), 2) + " of " +
+  const double entropy = row_entropy({attn.data(), static_cast<std::size_t>(attn.cols())});
+  w.pair("entropy", (std::isnan(entropy) ? std::string("–") : format_fixed(entropy, 2)) + " of " +
                         format_fixed(stats.visible > 0 ? std::log(static_cast<double>(stats.visible)) : 0, 2));
   if (stats.visible > 0) w.pair("largest", w.token(Axis::kKeys, best) + "  " + w.number(attn(0, best)));
-  w.pair("sum", w.number(attn.cast<double>().sum()));
+  if (!is_weights_only(trace.problem.source)) w.pair("sum", w.number(attn.cast<double>().sum()));
   if (!trace.problem.options.sink.empty() && !in.computed.digest.refining) w.pair("sink", w.number(stats.sink));
 }
 
 void write_every_head(Writer& w, const StageInput& in, const CellRef& cell) {
   w.section("THE SAME CELL IN EVERY HEAD");
-  for (int head = 0; head < in.computed.trace.shapes.heads; ++head) {
-    const float value = shown_cells(in, {MatrixKind::kAttn, head}).at(cell.row, cell.col);
-    w.dot_bar(head, value, 1, false, w.number(value));
-  }
+  const int heads = in.computed.trace.shapes.heads;
+  Matrix values(1, heads);
+  for (int head = 0; head < heads; ++head)
+    values(0, head) = shown_cells(in, {MatrixKind::kAttn, head}).at(cell.row, cell.col);
+  const double most = bar_end(values);
+  for (int head = 0; head < heads; ++head) w.dot_bar(head, values(0, head), most, false, w.number(values(0, head)));
 }
 
 void write_head_parts(Writer& w, const Explanation& e) {
@@ -324,7 +347,10 @@ void write_parts(Writer& w, const StageInput& in, const Explanation& e, const Ma
       write_added(w, e, in);
       break;
     case MatrixKind::kAttn:
-      write_softmax(w, e);
+      if (is_weights_only(in.computed.trace.problem.source))
+        write_place(w, weights, e);
+      else
+        write_softmax(w, e);
       break;
     case MatrixKind::kHeadsOut:
     case MatrixKind::kConcat:
@@ -349,6 +375,12 @@ void write_empty(Writer& w, const StageInput& in) {
     w.space(24);
   }
   w.caps("TRY");
+  if (is_weights_only(in.session.problem.source)) {
+    w.paragraph("Rest the pointer on a cell: its share of the row and its rank are written out here.");
+    w.space(8);
+    w.paragraph("Click a cell of A and type a number, or drag it sideways. Rows are never made to sum to 1.");
+    return;
+  }
   w.paragraph(
       "Rest the pointer on a cell: its row and column light up in the factors, and its sum is written out here.");
   w.space(8);

@@ -73,6 +73,8 @@ std::string cell_sentence(const Explanation& e, const Session& session) {
              : e.mask == MaskReason::kWindow ? row + " may not look at " + col + ": it is outside the window."
                                              : col + " is padding: no query may look at it.";
     case MatrixKind::kAttn:
+      if (is_weights_only(session.problem.source))
+        return "The weight that " + row + " gives to " + col + ", as given: there are no Q and K to explain it by.";
       return "The share of its attention that " + row + " gives to " + col +
              (e.sink ? "; the sink takes its part without a value." : ".");
     case MatrixKind::kHeadsOut:

@@ -24,6 +24,38 @@ void size_row(Ui& ui, SetupState& state, ActionQueue& queue, std::string_view la
   gap(kRowGap);
 }
 
+void draw_cross_switch(Ui& ui, const Session& session, ActionQueue& queue) {
+  const bool cross = session.key_tokens.has_value();
+  if (switch_field(ui, "switch/cross", labelled_row(ui, "cross-attention", 40), cross))
+    queue.push(SetCrossAttention{!cross});
+  gap(kRowGap);
+}
+
+void draw_heads_row(Ui& ui, const Shapes& s, SetupState& state, ActionQueue& queue) {
+  size_row(ui, state, queue, "heads", "field/heads", s.heads, kMaxHeads,
+           [](double v) { return SetHeads{static_cast<int>(v)}; });
+}
+
+// Of weights alone: what there is instead of options, and what can be set.
+void draw_given_source(Ui& ui, const Session& session, const Shapes& s, SetupState& state, ActionQueue& queue) {
+  heading(ui, "SOURCE");
+  gap(6);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  draw_text(ui, list, FontRole::kBold13, at, ui.colors().text, "Weights as given");
+  const float height =
+      draw_label_paragraph(ui, list, {at.x, at.y + 20}, width,
+                           "There are no Q, K and V. Scale, mask and the other options act on the way to the weights, "
+                           "so there are none to set here. Every weight can be edited.",
+                           13, ui.colors().dim);
+  ui.widgets->add("source/given", at, {at.x + width, at.y + 20 + height});
+  ImGui::Dummy({width, 20 + height});
+  gap(10);
+  draw_cross_switch(ui, session, queue);
+  draw_heads_row(ui, s, state, queue);
+}
+
 void draw_source(Ui& ui, const Session& session, const Shapes& s, SetupState& state, ActionQueue& queue) {
   heading(ui, "SOURCE");
   gap(6);
@@ -32,14 +64,8 @@ void draw_source(Ui& ui, const Session& session, const Shapes& s, SetupState& st
   if (const auto picked = segmented(ui, "source", kKinds, projected ? 1 : 0))
     queue.push(SetSourceKind{*picked == 1 ? SourceKind::kProjected : SourceKind::kDirect});
   gap(10);
-  if (!projected) {
-    const bool cross = session.key_tokens.has_value();
-    if (switch_field(ui, "switch/cross", labelled_row(ui, "cross-attention", 40), cross))
-      queue.push(SetCrossAttention{!cross});
-    gap(kRowGap);
-  }
-  size_row(ui, state, queue, "heads", "field/heads", s.heads, kMaxHeads,
-           [](double v) { return SetHeads{static_cast<int>(v)}; });
+  if (!projected) draw_cross_switch(ui, session, queue);
+  draw_heads_row(ui, s, state, queue);
   size_row(ui, state, queue, "key/value heads", "field/kv-heads", s.kv_heads, s.heads,
            [](double v) { return SetKvHeads{static_cast<int>(v)}; });
   size_row(ui, state, queue, "dₖ", "field/d-k", double(s.d_k), kMaxHeadSize,
@@ -111,6 +137,15 @@ void draw_range_row(Ui& ui, SetupState& state, std::string_view label, const std
   gap(kRowGap);
 }
 
+void draw_decimals(Ui& ui, const ViewSettings& view, SetupState& state, ActionQueue& queue) {
+  if (const auto digits = number_field(ui, "field/decimals", labelled_row(ui, "decimals", kField), view.decimals,
+                                       {0, 6, 1, true}, state.entry)) {
+    ViewSettings changed = view;
+    changed.decimals = static_cast<int>(*digits);
+    queue.push(SetView{changed});
+  }
+}
+
 void draw_colour(Ui& ui, const StageInput& in, SetupState& state, ActionQueue& queue) {
   heading(ui, "COLOUR");
   gap(6);
@@ -118,15 +153,11 @@ void draw_colour(Ui& ui, const StageInput& in, SetupState& state, ActionQueue& q
   draw_map_row(ui, "weights", "field/weights-map", view.weights_map, queue, view, &ViewSettings::weights_map);
   draw_range_row(ui, state, "range", "field/weights-range", view, &ViewSettings::weights_range,
                  extent_of(in.computed.digest, ScaleGroup::kWeights), queue);
+  if (is_weights_only(in.session.problem.source)) return draw_decimals(ui, view, state, queue);
   draw_map_row(ui, "signed values", "field/signed-map", view.signed_map, queue, view, &ViewSettings::signed_map);
   draw_range_row(ui, state, "range", "field/signed-range", view, &ViewSettings::signed_range,
                  extent_of(in.computed.digest, ScaleGroup::kScores), queue);
-  if (const auto digits = number_field(ui, "field/decimals", labelled_row(ui, "decimals", kField), view.decimals,
-                                       {0, 6, 1, true}, state.entry)) {
-    ViewSettings changed = view;
-    changed.decimals = static_cast<int>(*digits);
-    queue.push(SetView{changed});
-  }
+  draw_decimals(ui, view, state, queue);
 }
 
 // The text stays and its tokens follow: one undo step.
@@ -163,7 +194,11 @@ void draw_setup_panel(Ui& ui, const StageInput& in, const StageState& stage, Set
           choice_field(ui, "field/split", labelled_row(ui, "split by", 120), kSplits, static_cast<int>(session.split)))
     resplit(session, static_cast<TokenSplit>(*picked), state, queue);
   gap(kSectionGap);
-  if (const Result<Shapes> shapes = check_session(session)) {
+  const Result<Shapes> shapes = check_session(session);
+  if (shapes && is_weights_only(session.problem.source)) {
+    draw_given_source(ui, session, shapes.value(), state, queue);
+    gap(kSectionGap - kRowGap);
+  } else if (shapes) {
     draw_source(ui, session, shapes.value(), state, queue);
     gap(kSectionGap - kRowGap);
     draw_attention(ui, in, stage, shapes.value(), state, pictures, queue);

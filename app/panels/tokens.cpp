@@ -11,6 +11,9 @@ constexpr float kChipHeight = 26, kChipGap = 6;
 constexpr std::size_t kMostChips = 1000;
 constexpr float kMostChipArea = 5 * kChipHeight + 4 * kChipGap;  // more chips scroll
 constexpr const char* kNewToken = "□";                           // one token, however text is split
+constexpr const char* kLabelsTip =
+    "Tokens label the rows and columns of the weights. As many as before are new labels; more or fewer add or take "
+    "away rows and columns, and new ones are 0.";
 constexpr const char* kTokensTip =
     "What you type becomes tokens. Tokens that stay keep their numbers; a new token gets a row that depends only on "
     "its text, so the same word is the same vector everywhere.";
@@ -36,7 +39,7 @@ void draw_text_entry(Ui& ui, const StageInput& in, Side side, const std::vector<
   TextFieldLook look;
   look.hint = "type tokens";
   const TextFieldResult result = text_field(ui, name, at, {at.x + width, at.y + 36}, state.text, look);
-  if (ui.focus != name) tooltip(ui, kTokensTip);
+  if (ui.focus != name) tooltip(ui, is_weights_only(session.problem.source) ? kLabelsTip : kTokensTip);
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({width, 36});
   if (result.activated) state.gesture = queue.new_gesture();
@@ -74,7 +77,7 @@ void draw_chip_menu(Ui& ui, Side side, Index index, const std::vector<std::strin
   if (item("Move right", index + 1 < static_cast<Index>(tokens.size()))) queue.push(MoveToken{side, index, index + 1});
   if (item("Remove", tokens.size() > 1)) queue.push(RemoveToken{side, index});
   const bool is_key = side == Side::kKeys || !session.key_tokens;
-  if (!is_key) return;
+  if (!is_key || is_weights_only(session.problem.source)) return;
   ImGui::Separator();
   const auto& valid = session.problem.options.key_valid;
   const bool hidden = !valid.empty() && valid[static_cast<std::size_t>(index)] == 0;

@@ -66,6 +66,11 @@ bool is_enabled(CommandId id, const CommandContext& context) {
     case kPreviousHead:
     case kNextHead:
       return context.many_heads;
+    case kTabConcat:
+    case kLensGradient:
+    case kLensPrecision:
+    case kEnlarge:
+      return !context.only_weights;
     default:
       return true;
   }

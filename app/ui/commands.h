@@ -26,6 +26,7 @@ struct CommandContext {
   bool has_selection = false, can_paste = false;
   bool has_projection = false;  // the X · W tab exists
   bool many_heads = false;
+  bool only_weights = false;  // no lens, no Concat, and One head is one matrix
 };
 bool is_enabled(CommandId id, const CommandContext& context);
 

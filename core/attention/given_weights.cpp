@@ -63,14 +63,17 @@ Trace update_given(Trace before, const Problem& edited, const Shapes& shapes, Up
   return before;
 }
 
-Index count_unnormalised(const Trace& trace) {
+Index count_unnormalised(const Trace& trace, int head) {
   if (!is_weights_only(trace.problem.source)) return 0;
+  const std::vector<RowStats>& rows = trace.heads[static_cast<std::size_t>(head)].rows;
+  return std::count_if(rows.begin(), rows.end(), [](const RowStats& row) {
+    return std::isfinite(row.denominator) && std::abs(row.denominator - 1) > kGivenRowTolerance;
+  });
+}
+
+Index count_unnormalised(const Trace& trace) {
   Index count = 0;
-  for (const HeadTrace& head : trace.heads) {
-    count += std::count_if(head.rows.begin(), head.rows.end(), [](const RowStats& row) {
-      return std::isfinite(row.denominator) && std::abs(row.denominator - 1) > kGivenRowTolerance;
-    });
-  }
+  for (int head = 0; head < trace.shapes.heads; ++head) count += count_unnormalised(trace, head);
   return count;
 }
 

@@ -16,7 +16,8 @@ Trace given_trace(const Problem& problem, const Shapes& shapes);
 // says which.
 Trace update_given(Trace before, const Problem& edited, const Shapes& shapes, UpdateReport& report);
 
-// Rows of all heads whose finite sum is not 1. 0 where the weights were computed.
+// Rows whose finite sum is not 1, of a head of given weights and of all heads; 0 where the weights were computed.
+Index count_unnormalised(const Trace& trace, int head);
 Index count_unnormalised(const Trace& trace);
 
 // Where one weight stands in its row.

@@ -14,7 +14,7 @@ double row_entropy(std::span<const float> weights) {
   double entropy = 0;
   for (std::size_t first = 0; first < weights.size(); first += kPart) {
     const Part part(weights.data() + first, static_cast<Index>(std::min(kPart, weights.size() - first)));
-    if (std::isnan(part.sum())) return std::numeric_limits<double>::quiet_NaN();
+    if (std::isnan(part.sum()) || part.minCoeff() < 0) return std::numeric_limits<double>::quiet_NaN();
     entropy -= static_cast<double>((part * part.max(kLeast).log()).sum());  // a·ln a → 0 for a → 0
   }
   return entropy;

@@ -7,7 +7,8 @@
 
 namespace qkv {
 
-// Means over the live rows of one head's weights; NaN rows are left out. All 0 without live rows.
+// Means over the live rows of one head's weights; rows with a NaN or a weight below 0 are left out. All 0 without live
+// rows.
 struct HeadStats {
   double entropy = 0;         // −Σ a·ln a in nats
   double max_entropy = 0;     // ln(visible keys): the entropy of uniform attention
@@ -42,7 +43,7 @@ class HeadStatsSum {
 // `attn` [Nq, Nk]; `visible` [Nq], keys that each query sees.
 HeadStats head_stats(ConstMatrixRef attn, std::span<const Index> visible, Index shift);
 
-// Entropy of one row of weights in nats, to 3e-7 of itself; NaN if a weight is NaN.
+// Entropy of one row of weights in nats, to 3e-7 of itself; NaN if a weight is NaN or, as given ones may be, below 0.
 double row_entropy(std::span<const float> weights);
 
 }  // namespace qkv

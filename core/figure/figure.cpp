@@ -31,9 +31,12 @@ std::vector<MatrixKind> scale_group(MatrixKind kind) {
 Figure layout_with_cell(const Session& session, const Trace& trace, FigureSpec spec, int cell_px,
                         const TextShaper& shaper) {
   spec.cell_px = cell_px;
+  const bool given = is_weights_only(trace.problem.source);
+  if (given && spec.view == FigureView::kHead) spec.matrix.kind = MatrixKind::kAttn;  // the head's only step
   FigureBuilder b = make_builder(session, trace, spec, shaper);
   switch (spec.view) {
     case FigureView::kHead:
+      if (given) break;
       return layout_head_view(std::move(b));
     case FigureView::kHeads:
       return layout_heads_view(std::move(b));
@@ -56,6 +59,10 @@ double least_side(const Trace& trace, const FigureSpec& spec) {
       break;
     }
     case FigureView::kHead:
+      if (is_weights_only(trace.problem.source)) {
+        cells = static_cast<double>(std::max(n.nq, n.nk));
+        break;
+      }
       cells = static_cast<double>(std::max(3 * n.nk + n.d_k + n.d_v, n.nq + std::max(n.nk, n.d_k)));
       break;
     case FigureView::kHeads:
@@ -105,6 +112,9 @@ Status check_spec(const Trace& trace, const FigureSpec& spec) {
   }
   for (const std::string& name : {spec.look.weights_map, spec.look.signed_map}) {
     if (!is_colormap(name)) return bad_input("no colour map is named \"" + name + "\"");
+  }
+  if (spec.view == FigureView::kConcat && is_weights_only(trace.problem.source)) {
+    return bad_input("there are no head outputs to put side by side: this session holds attention weights alone");
   }
   const MatrixKind kind = spec.matrix.kind;
   const bool needs_head = spec.view == FigureView::kHead || (spec.view == FigureView::kMatrix && is_per_head(kind));

@@ -203,9 +203,8 @@ TEST_CASE("session file: unknown and missing keys are named") {
       "\"wv\": [[1]]}}",
       "the key \"heads\" is missing in source");
   check_bad("{\"qkvlab\": 1, \"source\": {\"kind\": \"qkx\"}}",
-            "source.kind must be \"qkv\" or \"projected\", but it is \"qkx\"");
-  check_error("{\"qkvlab\": 1, \"source\": {\"kind\": \"weights\", \"attn\": [[[1]]]}}", ErrorCode::kUnsupported,
-              "source.kind \"weights\" is not supported by this version");
+            "source.kind must be \"qkv\", \"projected\" or \"weights\", but it is \"qkx\"");
+  check_bad("{\"qkvlab\": 1, \"source\": {\"kind\": \"weights\"}}", "the key \"attn\" is missing in source");
 }
 
 TEST_CASE("session file: types of values") {
