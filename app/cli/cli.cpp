@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/cli/commands.h"
+#include "app/cli/map_flags.h"
 #include "app/platform/window_host.h"
 
 namespace qkv {
@@ -12,15 +13,17 @@ namespace {
 
 using cli::Arguments;
 
-Status open_window(const std::optional<std::string>& file, const std::optional<std::string>& scale) {
+Status open_window(const std::optional<std::string>& file, const cli::MapFlags& mapping,
+                   const std::optional<std::string>& scale) {
   WindowOptions options;
   options.session = worked_example();
   if (file) {
-    Result<cli::Input> input = cli::open_input(*file);
+    Result<cli::Input> input = cli::open_input(*file, mapping);
     if (!input.ok()) return input.error();
     options.session = std::move(input.value().session);
     if (input.value().is_own_session) options.path = input.value().path;
   }
+  if (!file && has_any(mapping)) return usage_error("--map, --with and the like need a FILE of tensors");
   if (scale) {
     const Result<float> value = cli::parse_number("--scale", *scale);
     if (!value.ok()) return value.error();
@@ -34,6 +37,7 @@ Status open_window(const std::optional<std::string>& file, const std::optional<s
 
 int window_command(const Arguments& words) {
   std::optional<std::string> file, scale;
+  cli::MapFlags mapping;
   bool version = false;
   CLI::App app{"A desktop laboratory for attention: see and edit every step of every head.", "qkvlab"};
   cli::add_text(app, "FILE", file, "",
@@ -41,6 +45,7 @@ int window_command(const Arguments& words) {
                 "of an example: "
                 "cat_sleeps. Without FILE: the worked example");
   cli::add_text(app, "--scale", scale, "S", "Device pixels per logical pixel, 0.5 to 4 (default: the monitor's)");
+  cli::add_map_flags(app, mapping);
   app.add_flag("--version", version, "Print the version");
   app.footer(
       "Without a window (each has its own --help):\n"
@@ -61,7 +66,7 @@ int window_command(const Arguments& words) {
       "3.3, 5 cannot write.\n");
   if (const std::optional<int> code = cli::parse_arguments(app, "[FILE] [options]", words)) return *code;
   if (version) return cli::report(cli::print("qkvlab " QKV_VERSION "\n"));
-  return cli::report(open_window(file, scale));
+  return cli::report(open_window(file, mapping, scale));
 }
 
 int dispatch(int argc, char** argv) {

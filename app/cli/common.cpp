@@ -4,7 +4,6 @@
 #include <cctype>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 #include <system_error>
 
 #include "app/assets.h"
@@ -16,16 +15,6 @@
 namespace qkv::cli {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// What the system refused, before the reason that it gives: "Permission denied" says neither.
-Error with_deed(std::string_view deed, Error error) {
-  const bool by_system = error.code == ErrorCode::kCannotRead || error.code == ErrorCode::kCannotWrite;
-  return by_system ? located(deed, std::move(error)) : error;
-}
-
-}  // namespace
 
 int exit_code(ErrorCode code) {
   switch (code) {
@@ -47,6 +36,11 @@ int exit_code(ErrorCode code) {
 Error located(std::string_view where, Error error) {
   error.message = std::string(where) + ": " + error.message;
   return error;
+}
+
+Error with_deed(std::string_view deed, Error error) {
+  const bool by_system = error.code == ErrorCode::kCannotRead || error.code == ErrorCode::kCannotWrite;
+  return by_system ? located(deed, std::move(error)) : error;
 }
 
 int report(const Status& status) {
@@ -135,19 +129,6 @@ Result<fs::path> find_input_file(const std::string& name) {
   for (const Example& example : all) names.push_back(example.name);
   if (!names.empty()) message += "; the examples are " + name_list(names);
   return Error{ErrorCode::kCannotRead, std::move(message)};
-}
-
-Result<Input> open_input(const std::string& name) {
-  const Result<fs::path> path = find_input_file(name);
-  if (!path.ok()) {
-    // The first example is part of the program, so that it opens even where no assets are installed.
-    if (name == "worked_example") return Input{worked_example(), {}, false};
-    return path.error();
-  }
-  Result<Session> session = open_any(path.value());
-  if (!session.ok()) return located(name, with_deed("cannot be read", session.error()));
-  const bool is_own = path.value() == fs::path(name) && is_session_file(path.value());
-  return Input{std::move(session).value(), path.value(), is_own};
 }
 
 bool is_session_file(const fs::path& path) {

@@ -33,6 +33,9 @@ int exit_code(ErrorCode code);
 // `error` with "where: " before its message: a file's name or a flag.
 Error located(std::string_view where, Error error);
 
+// What the system refused, before the reason that it gives: "Permission denied" says neither. Other errors as they are.
+Error with_deed(std::string_view deed, Error error);
+
 // The exit code of a command; a failure is printed as one line on stderr, "qkvlab: …".
 int report(const Status& status);
 
@@ -58,7 +61,8 @@ struct Input {
   std::filesystem::path path;   // the file that was read; empty for the worked example built into the program
   bool is_own_session = false;  // a session file that the person named: Save may write it
 };
-// Errors bear the file's name; a name that is neither a file nor an example is told what examples there are.
+// Errors bear the file's name; a name that is neither a file nor an example is told what examples there are. Tensors
+// are mapped as they propose themselves; map_flags.h opens them as a person says.
 Result<Input> open_input(const std::string& name);
 // The path of `name`: itself where it exists, else the example's. kCannotRead where there is neither.
 Result<std::filesystem::path> find_input_file(const std::string& name);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "app/cli/commands.h"
+#include "app/cli/mapping_report.h"
 #include "app/cli/table.h"
 #include "core/attention/given_weights.h"
 #include "core/base/number_text.h"
@@ -152,14 +153,19 @@ Status inspect_session(const std::string& name, const Session& session, bool as_
   return print(session_table(session, shapes.value()));
 }
 
-Status inspect_tensors(const std::string& name, const TensorFile& file, bool as_json) {
-  if (!as_json) return print(arrays_table(file));
+Status inspect_tensors(const std::string& name, const TensorFile& file, const MapFlags& flags, bool as_json) {
+  const Result<MappingRequest> request = mapping_request(flags);
+  if (!request.ok()) return request.error();
+  const Result<TensorSet> files = tensor_set(name, file, flags);
+  if (!files.ok()) return files.error();
+  const MappingProposal proposal = propose_mapping(files.value(), request.value());
+  if (!as_json) return print(arrays_table(file) + "\n" + mapping_table(files.value(), proposal, flags));
   Json arrays = Json::array();
   for (const TensorInfo& array : file.tensors()) arrays.push_back(array_json(array));
-  return print(dump(name, "tensors", {{"arrays", arrays}}));
+  return print(dump(name, "tensors", {{"arrays", arrays}, {"mapping", mapping_json(files.value(), proposal, flags)}}));
 }
 
-Status inspect(const std::string& name, bool as_json) {
+Status inspect(const std::string& name, const MapFlags& flags, bool as_json) {
   const Result<std::filesystem::path> path = find_input_file(name);
   if (!path.ok()) {  // the worked example is there without a file
     const Result<Input> input = open_input(name);
@@ -173,27 +179,29 @@ Status inspect(const std::string& name, bool as_json) {
     return session.ok() ? inspect_session(name, session.value(), as_json) : Status(located(name, session.error()));
   }
   const Result<TensorFile> file = TensorFile::from_file(std::move(content).value(), path.value().stem().string());
-  return file.ok() ? inspect_tensors(name, file.value(), as_json) : Status(located(name, file.error()));
+  return file.ok() ? inspect_tensors(name, file.value(), flags, as_json) : Status(located(name, file.error()));
 }
 
 }  // namespace
 
 int inspect_command(const Arguments& words) {
   std::optional<std::string> file;
+  MapFlags mapping;
   bool as_json = false;
   CLI::App app{
       "Says what FILE holds: of a session its tokens, shapes and options; of tensors each array's name,\n"
-      "type and shape, and whether it can be read.",
+      "type and shape, whether it can be read, and what it would be to a session.",
       "qkvlab inspect"};
   add_text(app, "FILE", file, "", "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
       ->required();
+  add_map_flags(app, mapping);
   app.add_flag("--json", as_json, "As JSON, for scripts");
   app.footer(
       "Examples:\n"
       "  qkvlab inspect cat_sleeps\n"
       "  qkvlab inspect layer.npz --json\n");
-  if (const std::optional<int> code = parse_arguments(app, "FILE [--json]", words)) return *code;
-  return report(inspect(*file, as_json));
+  if (const std::optional<int> code = parse_arguments(app, "FILE [--json] [options]", words)) return *code;
+  return report(inspect(*file, mapping, as_json));
 }
 
 }  // namespace qkv::cli

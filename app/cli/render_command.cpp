@@ -3,6 +3,7 @@
 
 #include "app/cli/attention_flags.h"
 #include "app/cli/commands.h"
+#include "app/cli/map_flags.h"
 #include "core/base/number_text.h"
 #include "core/figure/figure.h"
 #include "core/figure/picture_format.h"
@@ -13,6 +14,7 @@ namespace {
 struct RenderArguments {
   std::optional<std::string> file, out, view, matrix, head, cell_px, scale, colormap, range, theme, decimals, layout;
   AttentionFlags attention;
+  MapFlags mapping;
   bool raw_tokens = false, transparent = false, verbose = false;
 };
 
@@ -184,7 +186,7 @@ Status write_figure(const RenderArguments& arguments, const Figure& figure, cons
 }
 
 Status render(const RenderArguments& arguments) {
-  Result<Input> input = open_input(*arguments.file);
+  Result<Input> input = open_input(*arguments.file, arguments.mapping);
   if (!input.ok()) return input.error();
   Session& session = input.value().session;
   if (const Status set = apply_attention_flags(arguments.attention, session); !set.ok()) return set;
@@ -246,6 +248,7 @@ int render_command(const Arguments& words) {
   add_text(app, "--layout", arguments.layout, "OUT.json",
            "Write where each cell is, in pixels of PNG or 1/96 inch of SVG and PDF");
   add_attention_flags(app, arguments.attention);
+  add_map_flags(app, arguments.mapping, "--axes");
   app.add_flag("--verbose", arguments.verbose, "Say what was written");
   app.footer(
       "Examples:\n"

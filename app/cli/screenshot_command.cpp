@@ -4,6 +4,7 @@
 
 #include "app/cli/attention_flags.h"
 #include "app/cli/commands.h"
+#include "app/cli/map_flags.h"
 #include "app/platform/offscreen_host.h"
 #include "core/base/number_text.h"
 #include "core/figure/paint.h"
@@ -18,6 +19,7 @@ inline constexpr float kMostPixels = 16384;  // a side of the picture: what Open
 struct ScreenshotArguments {
   std::optional<std::string> file, out, size, tab, lens, scale, theme, hover, layout, compare;
   AttentionFlags attention;
+  MapFlags mapping;
   bool raw_tokens = false, verbose = false;
 };
 
@@ -113,7 +115,7 @@ Status write_picture(const ScreenshotArguments& arguments, const OffscreenPictur
 }
 
 Status screenshot(const ScreenshotArguments& arguments) {
-  Result<Input> input = open_input(*arguments.file);
+  Result<Input> input = open_input(*arguments.file, arguments.mapping);
   if (!input.ok()) return input.error();
   OffscreenOptions options;
   options.session = std::move(input.value().session);
@@ -158,6 +160,7 @@ int screenshot_command(const Arguments& words) {
   add_text(app, "--scale", arguments.scale, "S", "Device pixels per logical pixel, 0.5 to 4 (default: 1)");
   // The factor of QKᵀ has no flag of its own here: --scale is the picture's, and --options '{"scale": …}' sets it.
   add_attention_flags(app, arguments.attention, /*with_scale=*/false);
+  add_map_flags(app, arguments.mapping, "--axes");
   app.add_flag("--verbose", arguments.verbose, "Say what was written");
   app.footer(
       "Examples:\n"

@@ -8,6 +8,7 @@
 #include "core/session/json_reader.h"
 #include "core/session/options_json.h"
 #include "core/session/session_tensors.h"
+#include "core/session/tensor_mapping.h"
 #include "core/tensor_io/safetensors.h"
 #include "core/tensor_io/tensor_file.h"
 
@@ -228,7 +229,7 @@ class SessionReader {
   template <class T>
   T from_file(const JsonValue& value, const std::string& place, Result<T> (*convert)(const Tensor&, std::string_view)) {
     const JsonValue::Members& members = json_.object(value, place);
-    json_.only_keys(members, {"file", "name"}, "key", " in " + place);
+    json_.only_keys(members, {"file", "name", "layout", "layer", "batch", "heads", "kv_heads"}, "key", " in " + place);
     const JsonValue* file_value = json_.required(members, "file", " in " + place);
     const JsonValue* name_value = json_.required(members, "name", " in " + place);
     if (file_value == nullptr || name_value == nullptr) return {};
@@ -240,11 +241,40 @@ class SessionReader {
       json_.fail({error.code, place + ": " + file_name + ": " + error.message});
       return T();
     };
+    if (const std::optional<TensorReading> reading = read_reading(members, place)) {
+      const std::optional<Role> role = role_from_key(place);
+      Result<std::vector<SharedMatrix>> cells = read_mapped(*file, role.value_or(Role::kQ), name, *reading);
+      if (!cells.ok()) return fail(cells.error());
+      if constexpr (std::is_same_v<T, SharedMatrix>) return cells.value().front();
+      if constexpr (!std::is_same_v<T, SharedMatrix>) return std::move(cells).value();
+    }
+    if (!json_.ok()) return {};
     const Result<Tensor> tensor = file->read(name);
     if (!tensor.ok()) return fail(tensor.error());
     Result<T> converted = convert(tensor.value(), name);
     if (!converted.ok()) return fail(converted.error());
     return std::move(converted).value();
+  }
+
+  // How the tensor's axes are meant, where the reference says it: "layout": "N(HD)", "heads": 12, "layer": 3.
+  std::optional<TensorReading> read_reading(const JsonValue::Members& members, const std::string& place) {
+    const auto number = [&](std::string_view key, int low, int high, int otherwise) {
+      const JsonValue* value = find_member(members, key);
+      return value == nullptr ? otherwise : json_.whole_number(*value, place + "." + std::string(key), low, high);
+    };
+    const JsonValue* layout = find_member(members, "layout");
+    if (layout == nullptr) {
+      if (members.size() > 2) json_.fail(bad_input("the key \"layout\" is missing in " + place + ": it says the axes"));
+      return std::nullopt;
+    }
+    const Result<Layout> parsed = parse_layout(json_.text(*layout, place + ".layout"));
+    if (!parsed.ok()) json_.fail({parsed.error().code, place + ".layout: " + parsed.error().message});
+    if (!json_.ok()) return std::nullopt;
+    constexpr int kMost = 1 << 24;
+    TensorReading reading{parsed.value(), number("heads", 1, kMaxHeads, 0), number("kv_heads", 1, kMaxHeads, 0)};
+    reading.layer = static_cast<std::uint64_t>(number("layer", 0, kMost, 0));
+    reading.batch = static_cast<std::uint64_t>(number("batch", 0, kMost, 0));
+    return json_.ok() ? std::optional(reading) : std::nullopt;
   }
 
   // Each file is opened once. nullptr after an error.
@@ -307,15 +337,25 @@ Status write_session(const Session& session, const std::filesystem::path& path) 
   return write_file_atomically(path, session_to_json(session));
 }
 
-Result<Session> open_any(const std::filesystem::path& path) {
+Result<std::variant<Session, TensorFile>> open_session_or_tensors(const std::filesystem::path& path) {
   Result<MappedFile> file = MappedFile::open(path);
   if (!file.ok()) return file.error();
   const std::span<const std::byte> bytes = file.value().bytes();
-  if (looks_like_session(bytes)) return parse_session(as_text(bytes), path.parent_path());
-  const std::string stem = path_text(path.stem());
-  const Result<TensorFile> tensors = TensorFile::from_file(std::move(file).value(), stem);
+  if (looks_like_session(bytes)) {
+    Result<Session> session = parse_session(as_text(bytes), path.parent_path());
+    if (!session.ok()) return session.error();
+    return std::variant<Session, TensorFile>(std::move(session).value());
+  }
+  Result<TensorFile> tensors = TensorFile::from_file(std::move(file).value(), path_text(path.stem()));
   if (!tensors.ok()) return tensors.error();
-  return session_from_arrays(tensors.value(), stem);
+  return std::variant<Session, TensorFile>(std::move(tensors).value());
+}
+
+Result<Session> open_any(const std::filesystem::path& path) {
+  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path);
+  if (!opened.ok()) return opened.error();
+  if (Session* session = std::get_if<Session>(&opened.value())) return std::move(*session);
+  return session_from_arrays(std::get<TensorFile>(opened.value()), path_text(path.stem()));
 }
 
 }  // namespace qkv

@@ -323,6 +323,24 @@ TEST_CASE("session file: tensors in other files") {
   bad(R"({"file": "sub/x.npz", "name": "z"})", ErrorCode::kBadInput, "q: sub/x.npz: there is no array \"z\"");
   bad(R"({"file": "sub/x.npz", "name": "row"})", ErrorCode::kBadInput,
       "q: sub/x.npz: \"row\" has the shape (2,): it must be [heads, tokens, d] or [tokens, d]");
+
+  // Axes in another order than this program's, or several heads on one.
+  const Result<Session> turned =
+      parse_session(Parts{.q = R"({"file": "sub/x.npz", "name": "flat", "layout": "DN"})",
+                          .k = R"({"file": "sub/x.npz", "name": "q", "layout": "BND", "batch": 0})"}
+                        .json(),
+                    folder.path());
+  REQUIRE_MESSAGE(turned.ok(), turned.error().message);
+  CHECK(std::get<DirectSource>(turned.value().problem.source).q[0]->coeff(0, 1) == 2);
+  bad(R"({"file": "sub/x.npz", "name": "q", "batch": 1})", ErrorCode::kBadInput, "the key \"layout\" is missing in q");
+  bad(R"({"file": "sub/x.npz", "name": "q", "layout": "NN"})", ErrorCode::kBadInput,
+      "q: sub/x.npz: the layout NN is none of q");
+  bad(R"({"file": "sub/x.npz", "name": "q", "layout": "BND", "batch": 1})", ErrorCode::kBadInput,
+      "q: sub/x.npz: \"q\" has the shape (1, 2, 2), but q as BND has no batch 1: there are 0 … 0");
+  bad(R"json({"file": "sub/x.npz", "name": "flat", "layout": "N(HD)", "heads": 3})json", ErrorCode::kBadInput,
+      "q as N(HD) needs a multiple of 3 on axis 1");
+  bad(R"json({"file": "sub/x.npz", "name": "flat", "layout": "N(HD"})json", ErrorCode::kBadInput,
+      "q.layout: the layout \"N(HD\" lacks a closing parenthesis");
 }
 
 TEST_CASE("session file: files on disk") {

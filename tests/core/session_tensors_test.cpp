@@ -87,8 +87,8 @@ TEST_CASE("tensors: inputs by name and shape") {
 TEST_CASE("tensors: what is missing or misshapen is named") {
   check_bad_arrays(
       {array_of("q", {2, 3}), array_of("foo", {5})},
-      "the inputs are arrays named q, k and v (or x, wq, wk and wv, or attn alone), but k and v are missing: the file has "
-      "q (2, 3) and foo (5,)");
+      "the inputs are arrays named q, k and v (or x, wq, wk and wv, or attn alone), but k and v are missing: the file "
+      "has q (2, 3) and foo (5,)");
   check_bad_arrays({array_of("x", {2, 3}), array_of("wq", {5, 5}), array_of("wk", {5, 5})},
                    "the inputs are arrays named x, wq, wk and wv, but wv is missing");
   std::vector<NamedArray> many;
@@ -98,14 +98,15 @@ TEST_CASE("tensors: what is missing or misshapen is named") {
   const NamedArray v = array_of("v", {2, 3});
   check_bad_arrays({array_of("q", {6}), k, v},
                    "\"q\" has the shape (6,): it must be [heads, tokens, d] or [tokens, d]");
-  check_bad_arrays({array_of("q", {1, 1, 2, 3}), k, v}, "\"q\" has the shape (1, 1, 2, 3)");
+  check_bad_arrays({array_of("q", {1, 1, 1, 1, 2, 3}), k, v}, "\"q\" has the shape (1, 1, 1, 1, 2, 3)");
   check_bad_arrays({array_of("q", {0, 3}), k, v}, "\"q\" has the shape (0, 3): it is empty");
-  check_bad_arrays({array_of("q", {300, 2, 3}), k, v}, "\"q\" has 300 heads: at most 256");
-  check_bad_arrays({array_of("q", {2, 4}), k, v}, "k has 3 columns but q has 4");
+  check_bad_arrays({array_of("q", {300, 300, 3}), k, v}, "q (300, 300, 3) as HND has 300 heads: at most 256");
+  check_bad_arrays({array_of("q", {2, 4}), k, v},
+                   "k (2, 3) as ND has 3 columns (d_k), but q (2, 4) as ND has 4");
   check_bad_arrays({array_of("q", {2, 3}), k, v, array_of("wo", {3})},
-                   "\"wo\" has the shape (3,): it must be a matrix");
+                   "\"wo\" has the shape (3,), but wo as IO has 2 axes");
   check_bad_arrays({array_of("q", {2, 3}), k, v, array_of("wo", {3, 2}), array_of("bo", {2, 1})},
-                   "\"bo\" has the shape (2, 1): it must be one row: [n] or [1, n]");
+                   "\"bo\" has the shape (2, 1), but bo as 1O needs 1 on axis 0");
   check_bad_arrays({array_of("q", {200000, 1}), array_of("k", {200000, 1}), array_of("v", {200000, 1})},
                    "200000 tokens are too many: at most 131072");
 }
