@@ -203,6 +203,9 @@ Result<std::vector<std::string>> read_words(const TensorFile& file, const std::s
   return words;
 }
 
+// Among so many keys hardly a weight is large enough to be seen on a scale from 0 to 1.
+constexpr Index kManyKeys = 128;
+
 Result<Session> apply_mapping(const TensorSet& files, const TensorMapping& mapping, std::string title) {
   Session session;
   session.title = std::move(title);
@@ -218,6 +221,7 @@ Result<Session> apply_mapping(const TensorSet& files, const TensorMapping& mappi
   if (const Status named = name_tokens(reader, session); !named.ok()) return named.error();
   const Result<Shapes> shapes = check_session(session);
   if (!shapes.ok()) return shapes.error();
+  if (shapes.value().nk >= kManyKeys) session.view.weights_range.mode = RangeMode::kLog;
   return session;
 }
 

@@ -334,3 +334,12 @@ TEST_CASE("mapping: the first row and column of a table name keys and queries") 
   const TensorSet square = {{"attn.csv", table_file("attn", ",a,b\na,0.5,0.5\nb,1,0\n")}};
   CHECK_FALSE(opened(square).key_tokens);
 }
+
+TEST_CASE("mapping: weights among many keys begin on a logarithmic scale") {
+  const auto mode = [](std::uint64_t tokens) {
+    return opened({any_array("q", {tokens, 2}), any_array("k", {tokens, 2}), any_array("v", {tokens, 2})})
+        .view.weights_range.mode;
+  };
+  CHECK(mode(127) == RangeMode::kUnit);
+  CHECK(mode(128) == RangeMode::kLog);
+}
