@@ -11,6 +11,8 @@
 namespace qkv {
 namespace {
 
+bool opens(FilePurpose purpose) { return purpose == FilePurpose::kOpen || purpose == FilePurpose::kOpenTensors; }
+
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxEntries = 5000;
@@ -36,7 +38,7 @@ void list_folder(FileDialogState& state) {
     const bool folder = at->is_directory(ignored);
     const std::string name = at->path().filename().string();
     if (name.empty() || name[0] == '.') continue;
-    if (folder || state.purpose != FilePurpose::kOpen || is_input(at->path())) state.entries.push_back({name, folder});
+    if (folder || !opens(state.purpose) || is_input(at->path())) state.entries.push_back({name, folder});
   }
   std::sort(state.entries.begin(), state.entries.end(),
             [](const auto& a, const auto& b) { return a.is_folder != b.is_folder ? a.is_folder : a.text < b.text; });
@@ -102,6 +104,8 @@ const char* title_of(FilePurpose purpose) {
   switch (purpose) {
     case FilePurpose::kOpen:
       return "Open";
+    case FilePurpose::kOpenTensors:
+      return "Open tensors";
     case FilePurpose::kSaveAs:
       return "Save as";
     case FilePurpose::kExport:
@@ -145,8 +149,7 @@ std::optional<fs::path> draw_file_dialog(Ui& ui, FileDialogState& state) {
       text_field(ui, "file-dialog/name", {field.x, field.y + 8}, {field.x + width, field.y + 44}, state.name, look);
   done = done || result.entered;
   std::optional<fs::path> chosen;
-  if (const int button = modal_buttons(ui, "file-dialog", state.purpose == FilePurpose::kOpen ? "Open" : "Save");
-      button == 1)
+  if (const int button = modal_buttons(ui, "file-dialog", opens(state.purpose) ? "Open" : "Save"); button == 1)
     done = true;
   else if (button == 2 || result.cancelled || (ui.keyboard_is_free() && take_escape(ui)))
     state.open = false;
