@@ -66,6 +66,8 @@ bool App::prepare_fonts(float scale) {
   return true;
 }
 
+void App::compare_with(const std::filesystem::path& path) { impl_->compare_with(path); }
+
 void App::type_character(char32_t character) {
   if (character >= 32 && character != 127) append_utf8(impl_->ui.typed, character);
   impl_->redraw = true;
@@ -75,6 +77,7 @@ void App::frame() {
   Impl& a = *impl_;
   a.take_results();
   a.update_lens();
+  a.update_comparison();
   a.begin_ui();
   a.draw_root();
   a.draw_dialogs();
@@ -121,8 +124,10 @@ CommandContext App::Impl::context() const {
   c.has_selection = stage.selection.has_value();
   c.can_paste = stage.selection && stage.selection_drawn && is_editable(input(), stage.selection->id);
   c.has_projection = computed->trace.shapes.d_model > 0;
+  c.raw_tokens = history.current().view.raw_tokens;
   c.only_weights = is_weights_only(history.current().problem.source);
   c.many_heads = computed->trace.shapes.heads > 1;
+  c.has_comparison = !compare.other.empty();
   return c;
 }
 
@@ -130,6 +135,7 @@ void App::Impl::begin_ui() {
   redraw = false;
   drawn = computed;
   drawn_lens = lens;
+  drawn_comparison = compare.result;
   drawn_problem = history.current().problem;
   ui.theme = preferences.theme;
   if (styled != ui.theme) {
@@ -172,7 +178,7 @@ void App::Impl::draw_root() {
   draw_panels({0, kTopBarHeight}, {size.x, size.y - kStatusHeight});
   double zoom = 1;
   for (const auto& [axis, view] : stage.axes) zoom = std::max(zoom, view.zoom);
-  const bool busy = engine.busy() || lens_engine.busy();
+  const bool busy = engine.busy() || lens_engine.busy() || compare_engine.busy();
   if (is_refining(computed->trace)) ui.redraw_within(0.1);
   if (is_refining(computed->trace)) ui.redraw_within(0.1);
   if (busy) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
@@ -229,8 +235,13 @@ void App::Impl::draw_stage(ImVec2 min, ImVec2 max) {
   const bool keys_are_free = !dialogs.any_open() && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
   if (stage.enlarged && keys_are_free && ui.keyboard_is_free() && take_escape(ui)) run(CommandId::kEnlarge);
   if (!dialogs.any_open()) handle_cell_keys(ui, in, stage, queue);
-  const float used = draw_tab_bar(ui, in, min, max.x - min.x, queue);
+  const float used = draw_tab_bar(ui, in, compare, min, max.x - min.x, queue);
   const ImVec2 top{min.x, min.y + used};
+  if (compare.shown) {
+    draw_compare_tab(ui, in, stage, compare, top, max, queue);
+    ImGui::EndChild();
+    return;
+  }
   switch (in.session.view.tab) {
     case Tab::kHead:
       draw_head_tab(ui, in, stage, top, max, queue);
@@ -290,6 +301,7 @@ void App::Impl::apply_queue() {
 
 void App::Impl::recompute() {
   ++version;
+  detected_tokens = token_style(history.current(), ViewSettings{});
   engine.request(history.current());
   take_results();
 }
@@ -304,6 +316,30 @@ void App::Impl::take_results() {
   if (auto error = engine.take_error()) {
     say(error->message, 7);
     failure = std::move(error);
+  }
+}
+
+void App::Impl::compare_with(const std::filesystem::path& other) {
+  compare = CompareState{};
+  compare.other = other;
+  compare.shown = true;
+  redraw = true;
+}
+
+void App::Impl::update_comparison() {
+  if (compare.shown && compare.asked_for.lock() != computed) {
+    compare.asked_for = computed;
+    compare_engine.request({computed->session, compare.other});
+  }
+  if (auto result = compare_engine.take_result(); result && result->other == compare.other) {
+    compare.result = std::move(result);
+    compare.failure.clear();
+    redraw = true;
+  }
+  if (const auto error = compare_engine.take_error()) {
+    compare.result.reset();
+    compare.failure = error->message;
+    redraw = true;
   }
 }
 

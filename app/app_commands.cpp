@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/app_impl.h"
+#include "app/panels/save_arrays.h"
 #include "core/figure/paint.h"
 #include "core/session/session_file.h"
 
@@ -42,6 +43,12 @@ void App::Impl::run(CommandId command) {
         open_file_dialog(dialogs.file, FilePurpose::kOpenTensors, path.empty() ? fs::path() : path.parent_path() / "");
       });
       break;
+    case CommandId::kCompare:
+      open_file_dialog(dialogs.file, FilePurpose::kCompare, path.empty() ? fs::path() : path.parent_path() / "");
+      break;
+    case CommandId::kTabCompare:
+      compare.shown = !compare.other.empty();
+      break;
     case CommandId::kSave:
       if (!path.empty()) {
         save_to(path);
@@ -59,6 +66,14 @@ void App::Impl::run(CommandId command) {
     case CommandId::kScreenshot:
       open_file_dialog(dialogs.file, FilePurpose::kScreenshot, export_folder() / "qkvlab.png");
       break;
+    case CommandId::kSaveMatrix:
+      dialogs.saving = meant_matrix(input(), stage);
+      open_file_dialog(dialogs.file, FilePurpose::kSaveMatrix,
+                       export_folder() / matrix_file_name(input(), dialogs.saving));
+      break;
+    case CommandId::kSaveArrays:
+      open_file_dialog(dialogs.file, FilePurpose::kSaveArrays, export_folder() / arrays_file_name(input()));
+      break;
     case CommandId::kQuit:
       with_saved_work([this] { quit = true; });
       break;
@@ -70,6 +85,19 @@ void App::Impl::run(CommandId command) {
       break;
     case CommandId::kCopy:
       copy_selection(input(), stage, queue);
+      break;
+    case CommandId::kCopyMatrix:
+      copy_matrix(input(), stage, queue);
+      break;
+    case CommandId::kCopyNumpy:
+      copy_code(input(), CodeKind::kNumpy, queue);
+      break;
+    case CommandId::kCopyPytorch:
+      copy_code(input(), CodeKind::kPytorch, queue);
+      break;
+    case CommandId::kCopyLatex:
+      wait_for_newest();  // the document is of what was edited, not of the last result
+      copy_code(input(), CodeKind::kLatex, queue);
       break;
     case CommandId::kPaste:
       paste_selection(input(), stage, queue);
@@ -95,6 +123,9 @@ void App::Impl::run_view_command(CommandId command) {
   const auto zoom = [&](double factor) {
     for (auto& [axis, axis_view] : stage.axes) axis_view.zoom = std::max(1.0, axis_view.zoom * factor);
   };
+  const auto is_tab = command == CommandId::kTabHead || command == CommandId::kTabHeads ||
+                      command == CommandId::kTabConcat || command == CommandId::kTabProjection;
+  if (is_tab) compare.shown = false;
   switch (command) {
     case CommandId::kTabHead:
       view.tab = Tab::kHead;
@@ -134,6 +165,9 @@ void App::Impl::run_view_command(CommandId command) {
       stage.axes.clear();
       break;
     }
+    case CommandId::kRawTokens:
+      view.raw_tokens = !view.raw_tokens;
+      break;
     case CommandId::kFit:
       stage.axes.clear();
       break;
@@ -170,6 +204,7 @@ void App::Impl::replace_session(Session session, fs::path from) {
   path = std::move(from);
   stage = StageState{};
   setup = SetupState{};
+  compare = CompareState{};
   ui.focus.clear();
   recompute();
   // Panels need a trace to draw: the first is waited for, however large its session.
@@ -248,11 +283,12 @@ void App::Impl::with_overwrite_asked(const fs::path& to, std::function<void()> t
 void App::Impl::export_picture(const ExportRequest& request) {
   FigureSpec spec = request.spec;
   spec.look = history.current().view;
-  const auto write = [this, spec, to = request.path] {
+  const auto write = [this, spec, to = request.path, format = request.format, scale = request.scale] {
     wait_for_newest();  // the picture is of what was edited, not of the last result
     const Result<Figure> figure = layout_figure(computed->session, computed->trace, spec, labels.shaper());
-    const Result<Bytes> png = figure ? figure_png(figure.value(), labels.shaper()) : Result<Bytes>(figure.error());
-    const Status done = png ? write_file_atomically(to, png.value()) : Status(png.error());
+    const Result<Bytes> picture =
+        figure ? figure_bytes(figure.value(), labels.shaper(), format, scale) : Result<Bytes>(figure.error());
+    const Status done = picture ? write_file_atomically(to, picture.value()) : Status(picture.error());
     if (!done) {
       dialogs.exporting.problem = "Could not write " + to.string() + ": " + done.error().message;
       dialogs.exporting.open = dialogs.exporting.just_opened = true;
@@ -273,7 +309,28 @@ void App::Impl::wait_for_newest() {
   update_lens();
   lens_engine.wait();
   update_lens();
+  update_comparison();
+  compare_engine.wait();
+  update_comparison();
   if (sources->wait()) redraw = true;
+}
+
+void App::Impl::save_arrays(FilePurpose purpose, const fs::path& chosen) {
+  const bool is_matrix = purpose == FilePurpose::kSaveMatrix;
+  const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + (is_matrix ? ".csv" : ".npz"));
+  with_overwrite_asked(to, [this, purpose, is_matrix, to] {
+    wait_for_newest();
+    const Result<ArrayContent> content = is_matrix ? matrix_content(input(), dialogs.saving, to) : all_content(input());
+    const Status done = content ? write_file_atomically(to, content.value().bytes) : Status(content.error());
+    if (done) {
+      preferences.export_folder = fs::absolute(to).parent_path().string();
+      say("Saved " + to.string() + " (" + content.value().words + ")");
+      return;
+    }
+    say("Could not save " + to.string() + ": " + done.error().message, 9);
+    // A place that can't be written: the dialog stays, with what was typed.
+    if (content) open_file_dialog(dialogs.file, purpose, to);
+  });
 }
 
 void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
@@ -283,6 +340,9 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
       break;
     case FilePurpose::kOpenTensors:
       load(chosen, /*ask_what_is_what=*/true);
+      break;
+    case FilePurpose::kCompare:
+      compare_with(chosen);
       break;
     case FilePurpose::kSaveAs: {
       const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + ".qkv.json");
@@ -296,6 +356,10 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
     case FilePurpose::kExport:
       dialogs.exporting.path.edit.set(chosen.string());
       dialogs.exporting.open = dialogs.exporting.just_opened = true;
+      break;
+    case FilePurpose::kSaveMatrix:
+    case FilePurpose::kSaveArrays:
+      save_arrays(purpose, chosen);
       break;
     case FilePurpose::kScreenshot: {
       const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + ".png");

@@ -7,9 +7,11 @@
 
 #include "app/app.h"
 #include "app/assets.h"
+#include "app/engine/compare.h"
 #include "app/engine/engine.h"
 #include "app/engine/lens.h"
 #include "app/panels/cell_editor.h"
+#include "app/panels/compare_tab.h"
 #include "app/panels/export_dialog.h"
 #include "app/panels/file_dialog.h"
 #include "app/panels/frame_panels.h"
@@ -24,6 +26,7 @@ namespace qkv {
 
 struct Dialogs {
   FileDialogState file;
+  MatrixId saving;  // of FilePurpose::kSaveMatrix
   ExportState exporting;
   MappingDialogState mapping;
   QuestionState question;
@@ -42,6 +45,7 @@ struct App::Impl {
         labels(*services.images),
         engine(services.wake, services.most_held_bytes),
         lens_engine(services.wake),
+        compare_engine(services.wake),
         history(worked_example()),
         sources(std::make_unique<SourcePictures>(services.wake)) {}
 
@@ -53,6 +57,7 @@ struct App::Impl {
   Ui ui;
   Engine engine;
   LensEngine lens_engine;
+  CompareEngine compare_engine;
   History history;
   std::filesystem::path path;                // where Save writes
   std::shared_ptr<const Computed> computed;  // never null after open()
@@ -62,7 +67,9 @@ struct App::Impl {
   std::optional<LensRequest> lens_request;  // the newest
   std::shared_ptr<const Computed> drawn;
   std::shared_ptr<const LensResult> drawn_lens;
+  std::shared_ptr<const CompareResult> drawn_comparison;
   Problem drawn_problem;
+  TokenStyle detected_tokens = TokenStyle::kPlain;  // of the session
   std::uint64_t version = 1;
   ActionQueue queue;
   SetupState setup;
@@ -71,6 +78,7 @@ struct App::Impl {
   std::unique_ptr<SourcePictures> sources;  // never null
   InspectorState inspector;
   HeadsState heads;
+  CompareState compare;
   FillForm fill;
   Dialogs dialogs;
   std::vector<Toast> toasts;
@@ -82,7 +90,10 @@ struct App::Impl {
   bool redraw = true;
 
   // app.cpp: one frame
-  StageInput input() const { return {history.current(), *computed, version, lens.get(), sources.get()}; }
+  StageInput input() const {
+    const TokenStyle tokens = history.current().view.raw_tokens ? TokenStyle::kStored : detected_tokens;
+    return {history.current(), *computed, version, lens.get(), sources.get(), tokens};
+  }
   CommandContext context() const;
   void begin_ui();
   void draw_root();
@@ -93,7 +104,9 @@ struct App::Impl {
   void apply_queue();
   void recompute();  // after the session changed
   void take_results();
-  void update_lens();  // asks for what the view wants to see, and takes what is there
+  void compare_with(const std::filesystem::path& other);
+  void update_comparison();  // asks for the comparison of what is shown now, and takes what is there
+  void update_lens();        // asks for what the view wants to see, and takes what is there
   void say(std::string text, double seconds = 5);
 
   // app_commands.cpp: what commands do
@@ -106,6 +119,7 @@ struct App::Impl {
   void with_saved_work(std::function<void()> then);
   void with_overwrite_asked(const std::filesystem::path& to, std::function<void()> then);
   void export_picture(const ExportRequest& request);
+  void save_arrays(FilePurpose purpose, const std::filesystem::path& to);
   void file_chosen(FilePurpose purpose, const std::filesystem::path& chosen);
   void wait_for_newest();
   std::filesystem::path export_folder() const;

@@ -54,10 +54,12 @@ int window_command(const Arguments& words) {
   app.add_flag("--version", version, "Print the version");
   app.footer(
       "Without a window (each has its own --help):\n"
-      "  qkvlab run FILE -o OUT.npz         compute; write every tensor\n"
-      "  qkvlab render FILE -o OUT.png      a figure of a matrix, a head, all heads or Concat·W^O\n"
+      "  qkvlab run FILE -o OUT.npz         compute; write every tensor (one as .npy, .csv)\n"
+      "  qkvlab render FILE -o OUT.png      a figure (PNG, SVG or PDF) of a matrix, a head, all heads or Concat·W^O\n"
       "  qkvlab screenshot FILE -o OUT.png  the window, drawn without a display\n"
       "  qkvlab inspect FILE [--json]       what is in a session or tensor file\n"
+      "  qkvlab code FILE --as numpy        a script in NumPy or PyTorch, or a LaTeX document\n"
+      "  qkvlab diff FILE OTHER             my numbers against yours: what differs and why\n"
       "  qkvlab bench                       time attention on this machine\n"
       "\n"
       "Examples:\n"
@@ -65,7 +67,8 @@ int window_command(const Arguments& words) {
       "  qkvlab long_distance               an example by its name\n"
       "  qkvlab run layer.npz --causal -o out.npz\n"
       "\n"
-      "Exit codes: 0 done, 2 wrong usage, 3 bad input file, 4 no display or no OpenGL 3.3, 5 cannot write.\n");
+      "Exit codes: 0 done, 1 a difference found by diff, 2 wrong usage, 3 bad input file, 4 no display or no OpenGL "
+      "3.3, 5 cannot write.\n");
   if (const std::optional<int> code = cli::parse_arguments(app, "[FILE] [options]", words)) return *code;
   if (version) return cli::report(cli::print("qkvlab " QKV_VERSION "\n"));
   return cli::report(open_window(file, mapping, scale));
@@ -73,11 +76,13 @@ int window_command(const Arguments& words) {
 
 int dispatch(int argc, char** argv) {
   using Command = int (*)(const Arguments&);
-  constexpr std::array<std::pair<std::string_view, Command>, 5> kCommands{{{"run", cli::run_command},
+  constexpr std::array<std::pair<std::string_view, Command>, 7> kCommands{{{"run", cli::run_command},
                                                                            {"render", cli::render_command},
                                                                            {"screenshot", cli::screenshot_command},
                                                                            {"inspect", cli::inspect_command},
-                                                                           {"bench", cli::bench_command}}};
+                                                                           {"diff", cli::diff_command},
+                                                                           {"bench", cli::bench_command},
+                                                                           {"code", cli::code_command}}};
   Arguments words(argv + (argc > 0 ? 1 : 0), argv + argc);
   for (const auto& [name, command] : kCommands) {
     if (words.empty() || words.front() != name) continue;

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,11 +13,13 @@
 #include "core/base/file.h"
 #include "core/base/mapped_file.h"
 #include "core/figure/color.h"
+#include "core/figure/picture_format.h"
 #include "core/session/session.h"
 
 namespace qkv::cli {
 
 inline constexpr int kExitDone = 0;
+inline constexpr int kExitDifferent = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInput = 3;
 inline constexpr int kExitDisplay = 4;
@@ -64,6 +67,9 @@ Result<Input> open_input(const std::string& name);
 // The path of `name`: itself where it exists, else the example's. kCannotRead where there is neither.
 Result<std::filesystem::path> find_input_file(const std::string& name);
 
+// Whether a file, which can be read again, is a session: what a pipe gives is gone by then.
+bool is_session_file(const std::filesystem::path& path);
+
 // A file's content, read whole or mapped into memory where it is large; errors bear `name`.
 Result<MappedFile> map_input(const std::string& name, const std::filesystem::path& path);
 Result<Bytes> read_input(const std::string& name, const std::filesystem::path& path);
@@ -74,7 +80,9 @@ Result<Trace> compute(const std::string& name, const Session& session);
 // Whether `out` may be written, told before the work: its folder exists, it is no folder, it is not the
 // input. Errors: kCannotWrite with the system's reason, kUsage where it is the input.
 Status check_output(const std::string& out, const std::filesystem::path& input);
-// The same for a picture and, where asked for, its layout: PNG by its name, and two files.
+// How a picture is written, by the name of its file. Errors: kUsage where that is none of `formats`.
+Result<PictureFormat> parse_picture_format(const std::string& out, std::span<const PictureFormat> formats);
+// check_output for a picture and, where asked for, its layout: two files.
 Status check_picture_outputs(const std::string& out, const std::optional<std::string>& layout,
                              const std::filesystem::path& input);
 // Writes the whole file or nothing. Errors bear the file's name.

@@ -7,6 +7,7 @@
 #include "app/cli/map_flags.h"
 #include "core/attention/precision.h"
 #include "core/base/number_text.h"
+#include "core/session/array_files.h"
 #include "core/session/lens_arrays.h"
 #include "core/session/session_tensors.h"
 
@@ -14,7 +15,7 @@ namespace qkv::cli {
 namespace {
 
 struct RunArguments {
-  std::optional<std::string> file, out, gradient, precision, only;
+  std::optional<std::string> file, out, gradient, precision, only, head;
   AttentionFlags attention;
   MapFlags mapping;
   bool verbose = false;
@@ -99,6 +100,37 @@ Result<std::vector<std::string>> parse_only(const std::optional<std::string>& wo
   return names;
 }
 
+// The head of --head for a file of one array; nullopt: all of them, or the array has no heads. Refuses what one array
+// or one matrix cannot hold before it is computed.
+Result<std::optional<std::size_t>> chosen_head(const RunArguments& arguments, const std::vector<std::string>& only,
+                                               const Shapes& shapes) {
+  const ArrayFormat format = array_format(*arguments.out);
+  const std::string out = *arguments.out;
+  if (format == ArrayFormat::kNpz) {
+    if (!arguments.head) return std::optional<std::size_t>();
+    return usage_error("--head: goes with one array in a .npy or .csv file; " + out + " takes all heads");
+  }
+  const std::string holds =
+      format == ArrayFormat::kNpy ? ": an .npy file holds one array" : ": a .csv file holds one matrix";
+  if (arguments.gradient) return usage_error(out + holds + ", but --gradient writes several: give -o a name in .npz");
+  if (only.size() != 1) return usage_error(out + holds + ": name it with --only NAME, such as --only attn");
+  const MatrixKind kind = *kind_from_key(only[0]);
+  if (!is_per_head(kind)) {
+    if (arguments.head) return usage_error("--head: " + only[0] + " is one for all heads; leave --head out");
+    return std::optional<std::size_t>();
+  }
+  const int heads = kind == MatrixKind::kK || kind == MatrixKind::kV ? shapes.kv_heads : shapes.heads;
+  if (arguments.head) {
+    const Result<int> head = parse_int("--head", *arguments.head, 0, heads - 1);
+    if (!head.ok()) return head.error();
+    return std::optional<std::size_t>(head.value());
+  }
+  if (format == ArrayFormat::kNpy) return std::optional<std::size_t>();
+  if (heads == 1) return std::optional<std::size_t>(0);
+  return usage_error(out + holds + ", but " + only[0] + " has one for each of " + std::to_string(heads) +
+                     " heads: choose one with --head 0 … " + std::to_string(heads - 1));
+}
+
 // Refuses what would not fit before it is computed.
 Status check_size(const RunArguments& arguments, const std::vector<std::string>& only, const Session& session) {
   const Result<Shapes> shapes = check_session(session);
@@ -162,17 +194,25 @@ Status run(const RunArguments& arguments) {
   if (const Status fits = check_size(arguments, only.value(), session); !fits.ok()) {
     return located(*arguments.file, fits.error());
   }
+  const Result<std::optional<std::size_t>> head = chosen_head(arguments, only.value(), check_session(session).value());
+  if (!head.ok()) return head.error();
   if (const Status free = check_output(*arguments.out, input.value().path); !free.ok()) return free;
 
-  const Result<Output> output = compute_output(arguments, session, format, target, only.value());
+  Result<Output> output = compute_output(arguments, session, format, target, only.value());
   if (!output.ok()) return output.error();
-  const std::vector<NamedArray>& arrays = output.value().arrays;
-  const Result<Bytes> content = npz_bytes(arrays);
+  std::vector<NamedArray>& arrays = output.value().arrays;
+  const ArrayFormat file = array_format(*arguments.out);
+  if (file != ArrayFormat::kNpz && arrays.empty()) {
+    return usage_error("--only: " + *arguments.file + " has no " + only.value()[0] +
+                       (arguments.precision && only.value()[0] == "alibi" ? " with --precision" : ""));
+  }
+  if (head.value()) arrays[0] = head_of(arrays[0], *head.value());
+  const Result<Bytes> content = array_file(file, arrays);
   if (!content.ok()) return located(*arguments.out, content.error());
   if (const Status written = write_output(*arguments.out, content.value()); !written.ok()) return written;
   if (!arguments.verbose) return Done{};
   return print(output.value().words + "wrote " + printable(*arguments.out) + " (" + std::to_string(arrays.size()) +
-               " arrays)\n");
+               (arrays.size() == 1 ? " array)\n" : " arrays)\n"));
 }
 
 }  // namespace
@@ -187,7 +227,9 @@ int run_command(const Arguments& words) {
   add_text(app, "FILE", arguments.file, "",
            "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
       ->required();
-  add_text(app, "-o,--out", arguments.out, "OUT.npz", "File to write")->required();
+  add_text(app, "-o,--out", arguments.out, "OUT.npz",
+           "File to write; one array as .npy, one matrix as .csv (plain numbers)")
+      ->required();
   add_text(app, "--gradient", arguments.gradient, "TARGET",
            "Add the gradient of TARGET by every array, d_q d_k d_scores …: sum-of-squares of out (heads_out without a "
            "W^O), or one cell, counted from 0: out:ROW:COL, concat:ROW:COL, heads_out:HEAD:ROW:COL, likewise attn, "
@@ -197,6 +239,7 @@ int run_command(const Arguments& words) {
            "float64 is rounded once to float32");
   add_text(app, "--only", arguments.only, "NAMES",
            "Write these arrays alone, such as q,k,v,heads_out; for sessions whose scores are too large to write");
+  add_text(app, "--head", arguments.head, "H", "For a .npy or .csv file: the matrix of this head, counted from 0");
   add_attention_flags(app, arguments.attention);
   add_map_flags(app, arguments.mapping);
   app.add_flag("--verbose", arguments.verbose,
@@ -205,6 +248,7 @@ int run_command(const Arguments& words) {
       "Examples:\n"
       "  qkvlab run worked_example -o out.npz\n"
       "  qkvlab run layer.npz --causal --key-valid 1,1,1,0 -o out.npz\n"
+      "  qkvlab run layer.npz --only attn --head 2 -o attn.csv\n"
       "  qkvlab run layer.npz --gradient out:0:3 -o gradients.npz\n"
       "  qkvlab run layer.npz --precision bfloat16 --verbose -o bf16.npz\n");
   if (const std::optional<int> code = parse_arguments(app, "FILE -o OUT.npz [options]", words)) return *code;

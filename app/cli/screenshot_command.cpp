@@ -17,10 +17,10 @@ inline constexpr int kMostSide = 8192;
 inline constexpr float kMostPixels = 16384;  // a side of the picture: what OpenGL drivers offer for a render target
 
 struct ScreenshotArguments {
-  std::optional<std::string> file, out, size, tab, lens, scale, theme, hover, layout;
+  std::optional<std::string> file, out, size, tab, lens, scale, theme, hover, layout, compare;
   AttentionFlags attention;
   MapFlags mapping;
-  bool verbose = false;
+  bool raw_tokens = false, verbose = false;
 };
 
 Status set_size(const std::string& text, OffscreenOptions& options) {
@@ -85,6 +85,7 @@ Status set_look(const ScreenshotArguments& arguments, OffscreenOptions& options)
     options.theme = theme.value();
   }
   options.hover = arguments.hover.value_or("");
+  if (arguments.raw_tokens) options.session.view.raw_tokens = true;
   if (arguments.lens) {
     if (const Status set = set_lens(*arguments.lens, options.session.view); !set.ok()) return set;
     if (options.session.view.lens != Lens::kValues && is_weights_only(options.session.problem.source)) {
@@ -120,6 +121,13 @@ Status screenshot(const ScreenshotArguments& arguments) {
   options.session = std::move(input.value().session);
   if (const Status set = apply_attention_flags(arguments.attention, options.session); !set.ok()) return set;
   if (const Status set = set_look(arguments, options); !set.ok()) return set;
+  const std::array only_png{PictureFormat::kPng};
+  if (const auto format = parse_picture_format(*arguments.out, only_png); !format.ok()) return format.error();
+  if (arguments.compare) {
+    const Result<std::filesystem::path> other = find_input_file(*arguments.compare);
+    if (!other.ok()) return other.error();
+    options.compare = other.value().string();
+  }
   const Status free = check_picture_outputs(*arguments.out, arguments.layout, input.value().path);
   if (!free.ok()) return free;
   const Result<OffscreenPicture> picture = draw_offscreen(options);
@@ -143,6 +151,9 @@ int screenshot_command(const Arguments& words) {
   add_text(app, "--lens", arguments.lens, "NAME",
            "What cells show: values, gradient (of the sum of squares), or the difference from float64 of float32, "
            "bfloat16, float16 (default: what the session says)");
+  add_text(app, "--compare", arguments.compare, "OTHER",
+           "Show the Compare tab: the session against the arrays of OTHER");
+  app.add_flag("--raw-tokens", arguments.raw_tokens, "Show tokens as they are stored, with marks such as Ġ or ▁");
   add_text(app, "--theme", arguments.theme, "NAME", "light (default) or dark");
   add_text(app, "--hover", arguments.hover, "WIDGET", "Rest the pointer on a widget of --layout");
   add_text(app, "--layout", arguments.layout, "OUT.json", "Write the rectangle of every named widget");

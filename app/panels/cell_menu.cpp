@@ -69,6 +69,8 @@ void draw_cell_menu(Ui& ui, const StageInput& in, StageState& state, FillForm& f
         done = true;
       };
       if (menu_row(ui, "cell-menu/copy", "Copy", "Ctrl+C")) queue.push(CommandId::kCopy), done = true;
+      if (menu_row(ui, "cell-menu/copy-matrix", "Copy matrix", "Ctrl+Shift+C"))
+        queue.push(CommandId::kCopyMatrix), done = true;
       if (menu_row(ui, "cell-menu/paste", "Paste", "Ctrl+V", editable)) queue.push(CommandId::kPaste), done = true;
       if (menu_row(ui, "cell-menu/all", "Choose the whole matrix", "Ctrl+A"))
         queue.push(CommandId::kSelectAll), done = true;
@@ -88,6 +90,7 @@ void draw_cell_menu(Ui& ui, const StageInput& in, StageState& state, FillForm& f
       if (in.session.view.tab == Tab::kHead && !is_weights_only(in.session.problem.source) &&
           menu_row(ui, "cell-menu/enlarge", state.enlarged ? "Show all matrices" : "Enlarge this matrix", "Ctrl+M"))
         queue.push(CommandId::kEnlarge), done = true;
+      if (menu_row(ui, "cell-menu/save", "Save this matrix as…", "")) queue.push(CommandId::kSaveMatrix), done = true;
       if (menu_row(ui, "cell-menu/export", "Export this matrix…", "")) queue.push(CommandId::kExport), done = true;
       if (done) ImGui::CloseCurrentPopup();
     }

@@ -57,7 +57,7 @@ void draw_concat_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min
   if (s.d_v == 0) return;  // weights alone; the result of the newest session is still on the way
   const Index wide = s.d_v * s.heads;
   const bool has_wo = s.d_out > 0;
-  const auto queries = AxisNames(in.computed.session, Axis::kQueries, s.nq);
+  const auto queries = shown_names(in, Axis::kQueries, s.nq);
   const float labels = row_label_room(ui, queries) + 8;
   const float bias = trace.find({MatrixKind::kBo, 0}) != nullptr ? 44.0f : 0.0f;
   const float stage_w = max.x - min.x, stage_h = max.y - min.y;
@@ -111,7 +111,7 @@ void draw_projection_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2
   const Shapes& s = trace.shapes;
   if (s.d_model == 0) return;  // the newest source is projected, its result still on the way
   const int head = std::clamp(in.session.view.head, 0, s.heads - 1), kv = kv_head_of(s, head);
-  const auto queries = AxisNames(in.computed.session, Axis::kQueries, s.nq);
+  const auto queries = shown_names(in, Axis::kQueries, s.nq);
   const float labels = row_label_room(ui, queries) + 8;
   const bool biased = trace.find({MatrixKind::kBq, 0}) != nullptr || trace.find({MatrixKind::kBk, 0}) != nullptr ||
                       trace.find({MatrixKind::kBv, 0}) != nullptr;

@@ -22,6 +22,13 @@ bool is_input(const fs::path& path) {
   return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings);
 }
 
+bool is_for_reading(FilePurpose purpose) { return opens(purpose) || purpose == FilePurpose::kCompare; }
+
+const char* button_of(FilePurpose purpose) {
+  if (purpose == FilePurpose::kCompare) return "Compare";
+  return opens(purpose) ? "Open" : "Save";
+}
+
 void list_folder(FileDialogState& state) {
   state.entries.clear();
   state.clicked.clear();
@@ -38,7 +45,7 @@ void list_folder(FileDialogState& state) {
     const bool folder = at->is_directory(ignored);
     const std::string name = at->path().filename().string();
     if (name.empty() || name[0] == '.') continue;
-    if (folder || !opens(state.purpose) || is_input(at->path())) state.entries.push_back({name, folder});
+    if (folder || !is_for_reading(state.purpose) || is_input(at->path())) state.entries.push_back({name, folder});
   }
   std::sort(state.entries.begin(), state.entries.end(),
             [](const auto& a, const auto& b) { return a.is_folder != b.is_folder ? a.is_folder : a.text < b.text; });
@@ -106,12 +113,18 @@ const char* title_of(FilePurpose purpose) {
       return "Open";
     case FilePurpose::kOpenTensors:
       return "Open tensors";
+    case FilePurpose::kCompare:
+      return "Compare with";
     case FilePurpose::kSaveAs:
       return "Save as";
     case FilePurpose::kExport:
       return "Export picture";
     case FilePurpose::kScreenshot:
       return "Save a picture of the window";
+    case FilePurpose::kSaveMatrix:
+      return "Save matrix as .csv, .npy or .npz";
+    case FilePurpose::kSaveArrays:
+      return "Save all matrices as .npz";
   }
   return "";
 }
@@ -149,7 +162,7 @@ std::optional<fs::path> draw_file_dialog(Ui& ui, FileDialogState& state) {
       text_field(ui, "file-dialog/name", {field.x, field.y + 8}, {field.x + width, field.y + 44}, state.name, look);
   done = done || result.entered;
   std::optional<fs::path> chosen;
-  if (const int button = modal_buttons(ui, "file-dialog", opens(state.purpose) ? "Open" : "Save"); button == 1)
+  if (const int button = modal_buttons(ui, "file-dialog", button_of(state.purpose)); button == 1)
     done = true;
   else if (button == 2 || result.cancelled || (ui.keyboard_is_free() && take_escape(ui)))
     state.open = false;

@@ -267,7 +267,7 @@ void draw_enlarged(Ui& ui, const StageInput& in, StageState& state, MatrixId id,
                                std::string(long_name(id.kind)) + " · " + shape_words(values.rows, values.cols));
   place.row_labels = is_token(rows);
   place.col_labels = is_token(cols);
-  const float labels = place.row_labels ? row_label_room(ui, AxisNames(in.computed.session, rows, values.rows)) + 8 : 0;
+  const float labels = place.row_labels ? row_label_room(ui, shown_names(in, rows, values.rows)) + 8 : 0;
   const float room_w = max.x - min.x - labels - 2 * kMargin;
   const double across = room_w / static_cast<double>(values.cols);
   float above = 0, room_h = 0, w = 0, h = 0;
@@ -282,7 +282,7 @@ void draw_enlarged(Ui& ui, const StageInput& in, StageState& state, MatrixId id,
   };
   fit(place.col_labels ? 22 : 0);
   if (place.col_labels) {
-    const auto names = AxisNames(in.computed.session, cols, values.cols);
+    const auto names = shown_names(in, cols, values.cols);
     fit(col_label_room(ui, names, w / static_cast<float>(values.cols)));
   }
   place.min = {std::floor((min.x + max.x - w + labels) / 2),
@@ -319,8 +319,8 @@ void draw_head_tab(Ui& ui, const StageInput& in, StageState& state, ImVec2 min, 
     if (shown_cells(in, id)) return draw_enlarged(ui, in, state, id, min, max, queue);
     state.enlarged.reset();
   }
-  const auto queries = AxisNames(in.computed.session, Axis::kQueries, trace.shapes.nq);
-  const auto keys = AxisNames(in.computed.session, Axis::kKeys, trace.shapes.nk);
+  const auto queries = shown_names(in, Axis::kQueries, trace.shapes.nq);
+  const auto keys = shown_names(in, Axis::kKeys, trace.shapes.nk);
   HeadLayoutInput input{min,
                         max,
                         trace.shapes,

@@ -35,11 +35,7 @@ class Writer {
   std::string factor(double value) const {
     return format_value(value, value == std::round(value) && std::abs(value) < 1e6 ? 0 : decimals());
   }
-  std::string token(Axis axis, Index index) const {
-    const auto& tokens = axis == Axis::kKeys ? in_.computed.session.keys() : in_.computed.session.tokens;
-    return index >= 0 && index < static_cast<Index>(tokens.size()) ? tokens[static_cast<std::size_t>(index)]
-                                                                   : std::to_string(index + 1);
-  }
+  std::string token(Axis axis, Index index) const { return shown_names(in_, axis, index + 1)[index]; }
 
   void space(float height) { ImGui::Dummy({1, height}); }
   void caps(const std::string& text) {
@@ -334,7 +330,7 @@ void write_lens(Writer& w, const StageInput& in, const CellRef& cell) {
 }
 
 void write_parts(Writer& w, const StageInput& in, const Explanation& e, const Matrix& weights) {
-  const std::string name = cell_name(e.id, e.row, e.col, in.computed.session);
+  const std::string name = cell_name(e.id, e.row, e.col, in.computed.session, in.tokens);
   switch (e.id.kind) {
     case MatrixKind::kScores:
       write_sum(w, e, Axis::kDk, name);
@@ -452,9 +448,9 @@ void draw_inspector(Ui& ui, const StageInput& in, const StageState& state, Inspe
   if (!e) {
     write_empty(w, in);
   } else {
-    w.caps(cell_heading(e->id, e->row, e->col, in.computed.session));
+    w.caps(cell_heading(e->id, e->row, e->col, in.computed.session, in.tokens));
     w.big(big_value(*e, w.decimals()));
-    w.paragraph(cell_sentence(*e, in.computed.session));
+    w.paragraph(cell_sentence(*e, in.computed.session, in.tokens));
     write_lens(w, in, *cell);
     write_parts(w, in, *e, inspector.weights);
     write_precision(w, *e);

@@ -6,11 +6,8 @@ namespace qkv {
 namespace {
 
 // A token by its text, anything else by its number from 1.
-std::string place(Axis axis, Index index, const Session& session) {
-  const std::vector<std::string>& tokens = axis == Axis::kKeys ? session.keys() : session.tokens;
-  const bool named = axis == Axis::kQueries || axis == Axis::kKeys;
-  if (named && index < static_cast<Index>(tokens.size())) return tokens[static_cast<std::size_t>(index)];
-  return std::to_string(index + 1);
+std::string place(Axis axis, Index index, const Session& session, TokenStyle tokens) {
+  return AxisNames(session, axis, index + 1, tokens)[index];
 }
 
 std::string upper(std::string_view text) {
@@ -29,7 +26,7 @@ std::string ordinal(Index index) {
 
 }  // namespace
 
-std::string cell_heading(MatrixId id, Index row, Index col, const Session& session) {
+std::string cell_heading(MatrixId id, Index row, Index col, const Session& session, TokenStyle tokens) {
   const Axis rows = row_axis(id.kind), cols = col_axis(id.kind);
   std::string text = is_per_head(id.kind) && head_count(session.problem.source) > 1
                          ? "HEAD " + std::to_string(id.head + 1) + " · "
@@ -39,18 +36,19 @@ std::string cell_heading(MatrixId id, Index row, Index col, const Session& sessi
     text += upper(id.kind == MatrixKind::kHeadsOut ? "output" : long_name(id.kind)) + " · ";
   else if (text.empty())
     text = "ATTENTION · ";
-  if (cols == Axis::kKeys) return text + place(rows, row, session) + " → " + place(cols, col, session);
-  if (rows != Axis::kSingle) text += "ROW " + place(rows, row, session) + ", ";
-  return text + "COLUMN " + place(cols, col, session);
+  if (cols == Axis::kKeys) return text + place(rows, row, session, tokens) + " → " + place(cols, col, session, tokens);
+  if (rows != Axis::kSingle) text += "ROW " + place(rows, row, session, tokens) + ", ";
+  return text + "COLUMN " + place(cols, col, session, tokens);
 }
 
-std::string cell_name(MatrixId id, Index row, Index col, const Session& session) {
-  return std::string(symbol(id.kind)) + "[" + place(row_axis(id.kind), row, session) + ", " +
-         place(col_axis(id.kind), col, session) + "]";
+std::string cell_name(MatrixId id, Index row, Index col, const Session& session, TokenStyle tokens) {
+  return std::string(symbol(id.kind)) + "[" + place(row_axis(id.kind), row, session, tokens) + ", " +
+         place(col_axis(id.kind), col, session, tokens) + "]";
 }
 
-std::string cell_sentence(const Explanation& e, const Session& session) {
-  const std::string row = place(row_axis(e.id.kind), e.row, session), col = place(col_axis(e.id.kind), e.col, session);
+std::string cell_sentence(const Explanation& e, const Session& session, TokenStyle tokens) {
+  const std::string row = place(row_axis(e.id.kind), e.row, session, tokens),
+                    col = place(col_axis(e.id.kind), e.col, session, tokens);
   switch (e.id.kind) {
     case MatrixKind::kQ:
       return "The query of " + row + ", its " + ordinal(e.col) + " number: part of what it looks for.";

@@ -201,7 +201,7 @@ void leave_lens(const StageInput& in, ActionQueue& queue) {
 void draw_dragged_value(Ui& ui, const StageInput& in, const StageState& state, ImVec2 min, ImVec2 max) {
   const CellRef& cell = state.scrub.cell;
   if (!has_lens(in, cell.id)) return;
-  const std::string text = cell_name(cell.id, cell.row, cell.col, in.session) + " = " +
+  const std::string text = cell_name(cell.id, cell.row, cell.col, in.session, in.tokens) + " = " +
                            format_shortest(shown_cells(in, cell.id).at(cell.row, cell.col));
   ImDrawList* list = ImGui::GetForegroundDrawList();
   const float width = label_width(ui, text, 13) + 20, x = (min.x + max.x - width) / 2;

@@ -190,8 +190,8 @@ void draw_scale_picture(Ui& ui, const StageInput& in, const OptionPictures& p) {
   }
   frame.list()->AddLine({frame.min.x, frame.max.y + 0.5f}, {frame.max.x, frame.max.y + 0.5f}, to_u32(ui.colors().line));
   const auto largest = [](const std::vector<double>& row) { return *std::max_element(row.begin(), row.end()); };
-  frame.words({"weights of " + session.tokens[static_cast<std::size_t>(
-                                   std::min<Index>(p.row, static_cast<Index>(session.tokens.size()) - 1))],
+  const Index row = std::min<Index>(p.row, static_cast<Index>(session.tokens.size()) - 1);
+  frame.words({"weights of " + shown_names(in, Axis::kQueries, row + 1)[row],
                "largest " + format_fixed(largest(p.now), 3), "at T = 1: " + format_fixed(largest(p.before), 3)});
 }
 

@@ -83,8 +83,14 @@ struct StageInput {
   const Computed& computed;          // newest finished; its shapes may differ from the session's while the engine works
   std::uint64_t version;             // changes with session, computed or lens
   const LensResult* lens = nullptr;  // what the cells show in place of values; null = values
-  SourcePictures* pictures = nullptr;  // of a streamed trace
+  SourcePictures* pictures = nullptr;      // of a streamed trace
+  TokenStyle tokens = TokenStyle::kPlain;  // how they are shown
 };
+
+// What stands on an axis of the computed session, tokens as they are shown.
+inline AxisNames shown_names(const StageInput& in, Axis axis, Index count) {
+  return {in.computed.session, axis, count, in.tokens};
+}
 
 // The cells to show of a matrix, held or not. Refers to what StageInput does.
 struct ShownCells {

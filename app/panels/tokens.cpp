@@ -92,7 +92,7 @@ void draw_chip_menu(Ui& ui, Side side, Index index, const std::vector<std::strin
 }
 
 struct ChipLook {
-  bool lit = false, hidden = false, dragged = false;
+  bool lit = false, hidden = false, dragged = false, special = false;
 };
 
 void draw_chip(Ui& ui, ImVec2 min, ImVec2 max, const std::string& token, const ChipLook& look) {
@@ -101,7 +101,10 @@ void draw_chip(Ui& ui, ImVec2 min, ImVec2 max, const std::string& token, const C
   list->AddRectFilled(min, max, to_u32(look.dragged ? with_alpha(fill, 0.5) : fill), 6);
   if (ImGui::IsItemHovered() || look.lit)
     list->AddRect(min, max, to_u32(look.lit ? ui.colors().accent : ui.colors().faint), 6, 0, 1);
-  const Color ink = look.hidden ? ui.colors().faint : look.lit ? ui.colors().accent : ui.colors().text;
+  const Color ink = look.hidden    ? ui.colors().faint
+                    : look.lit     ? ui.colors().accent
+                    : look.special ? ui.colors().dim
+                                   : ui.colors().text;
   draw_label_in(ui, list, {min.x + 8, min.y}, {max.x - 8, max.y}, token, 13, ink, TextAlign::kCenter);
   if (look.hidden) {
     const float y = std::round((min.y + max.y) / 2) + 0.5f;
@@ -143,15 +146,20 @@ float chip_width(Ui& ui, const std::string& token, float width) {
 }
 
 // Rows that the chips need, counted up to six.
-int chip_rows(Ui& ui, const std::vector<std::string>& tokens, float width) {
+int chip_rows(Ui& ui, const AxisNames& names, float width) {
   int rows = 1;
   float x = 0;
-  for (std::size_t i = 0; i < tokens.size() && rows < 6; ++i) {
-    const float chip = chip_width(ui, tokens[i], width);
+  for (Index i = 0; i < names.size() && rows < 6; ++i) {
+    const float chip = chip_width(ui, names[i], width);
     if (x > 0 && x + chip > width) x = 0, ++rows;
     x += chip + kChipGap;
   }
   return rows;
+}
+
+std::string chip_tip(const std::string& shown, const std::string& stored) {
+  const std::string how = "Double-click to rename, drag to move, right-click for more.";
+  return shown == stored ? how : shown + " is stored as " + stored + "\n" + how;
 }
 
 void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side,
@@ -160,7 +168,9 @@ void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side
   const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
   const bool is_key = side == Side::kKeys || !in.session.key_tokens;
   const auto& valid = in.session.problem.options.key_valid;
-  const bool scrolls = chip_rows(ui, tokens, ImGui::GetContentRegionAvail().x) > 5;
+  const AxisNames names(in.session, side == Side::kKeys ? Axis::kKeys : Axis::kQueries,
+                        static_cast<Index>(tokens.size()), in.tokens);
+  const bool scrolls = chip_rows(ui, names, ImGui::GetContentRegionAvail().x) > 5;
   if (scrolls)
     ImGui::BeginChild((side_name(side) + "/chips").c_str(), {0, kMostChipArea}, false, ImGuiWindowFlags_NoNav);
   const ImVec2 origin = ImGui::GetCursorScreenPos();
@@ -169,7 +179,8 @@ void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side
   for (std::size_t i = 0; i < tokens.size() && i < kMostChips; ++i) {
     const auto index = static_cast<Index>(i);
     const bool renaming = state.renaming == index;
-    const float chip = renaming ? 96 : chip_width(ui, tokens[i], width);
+    const std::string shown = names[index];
+    const float chip = renaming ? 96 : chip_width(ui, shown, width);
     if (x > 0 && x + chip > width) x = 0, y += kChipHeight + kChipGap;
     const ImVec2 min{origin.x + x, origin.y + y}, max{min.x + chip, min.y + kChipHeight};
     x += chip + kChipGap;
@@ -184,7 +195,7 @@ void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side
     handle_chip_drag(side, index, static_cast<Index>(tokens.size()), state, queue);
     const bool lit = side == Side::kQueries ? link.query == index : link.key == index;
     const bool hidden = is_key && i < valid.size() && valid[i] == 0;
-    draw_chip(ui, min, max, tokens[i], {lit, hidden, state.dragged == index});
+    draw_chip(ui, min, max, shown, {lit, hidden, state.dragged == index, names.is_special(index)});
     if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(0)) start_rename(ui, side, index, tokens[i], state);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8, 9});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {12, 10});
@@ -194,7 +205,7 @@ void draw_chips(Ui& ui, const StageInput& in, const StageState& stage, Side side
       ImGui::EndPopup();
     }
     ImGui::PopStyleVar(2);
-    if (state.dragged < 0) tooltip(ui, "Double-click to rename, drag to move, right-click for more.");
+    if (state.dragged < 0) tooltip(ui, chip_tip(shown, tokens[i]));
   }
   if (!ImGui::IsMouseDown(0)) state.dragged = -1;
   ImGui::SetCursorScreenPos(origin);

@@ -34,7 +34,8 @@ void menu(Ui& ui, const char* name, MenuId id, const TopBarInput& input, ActionQ
     if (command.id == CommandId::kUndo && !input.undo_label.empty()) text += ": " + input.undo_label;
     if (command.id == CommandId::kRedo && !input.redo_label.empty()) text += ": " + input.redo_label;
     const bool checked = (command.id == CommandId::kThemeLight && input.theme == ThemeName::kLight) ||
-                         (command.id == CommandId::kThemeDark && input.theme == ThemeName::kDark);
+                         (command.id == CommandId::kThemeDark && input.theme == ThemeName::kDark) ||
+                         (command.id == CommandId::kRawTokens && input.context.raw_tokens);
     if (ImGui::MenuItem(text.c_str(), chord_text(command.chord).c_str(), checked,
                         is_enabled(command.id, input.context)))
       queue.push(command.id);

@@ -11,26 +11,35 @@ constexpr std::array kCommands = {
     CommandInfo{kNew, MenuId::kFile, "New from the worked example", {Key::kN, true}},
     CommandInfo{kOpen, MenuId::kFile, "Open…", {Key::kO, true}},
     CommandInfo{kOpenTensors, MenuId::kFile, "Open tensors, choosing what is what…", {}},
+    CommandInfo{kCompare, MenuId::kFile, "Compare with…", {Key::kO, true, true}},
     CommandInfo{kSave, MenuId::kFile, "Save", {Key::kS, true}, true},
     CommandInfo{kSaveAs, MenuId::kFile, "Save as…", {Key::kS, true, true}},
     CommandInfo{kExport, MenuId::kFile, "Export picture…", {Key::kE, true}, true},
     CommandInfo{kScreenshot, MenuId::kFile, "Save a picture of the window…", {Key::kE, true, true}},
+    CommandInfo{kSaveMatrix, MenuId::kFile, "Save matrix as…", {}, true},
+    CommandInfo{kSaveArrays, MenuId::kFile, "Save all matrices as .npz…"},
     CommandInfo{kQuit, MenuId::kFile, "Quit", {Key::kQ, true}, true},
     CommandInfo{kUndo, MenuId::kEdit, "Undo", {Key::kZ, true}},
     CommandInfo{kRedo, MenuId::kEdit, "Redo", {Key::kZ, true, true}},
     CommandInfo{kCopy, MenuId::kEdit, "Copy cells", {Key::kC, true}, true},
+    CommandInfo{kCopyMatrix, MenuId::kEdit, "Copy matrix", {Key::kC, true, true}},
     CommandInfo{kPaste, MenuId::kEdit, "Paste cells", {Key::kV, true}},
     CommandInfo{kSelectAll, MenuId::kEdit, "Choose the whole matrix", {Key::kA, true}},
     CommandInfo{kFill, MenuId::kEdit, "Fill the chosen cells…", {Key::kD, true}},
+    CommandInfo{kCopyNumpy, MenuId::kEdit, "Copy as NumPy", {}, true},
+    CommandInfo{kCopyPytorch, MenuId::kEdit, "Copy as PyTorch"},
+    CommandInfo{kCopyLatex, MenuId::kEdit, "Copy as LaTeX"},
     CommandInfo{kTabHead, MenuId::kView, "One head", {Key::k1, true}},
     CommandInfo{kTabHeads, MenuId::kView, "All heads", {Key::k2, true}},
     CommandInfo{kTabConcat, MenuId::kView, "Concat · Wᴼ", {Key::k3, true}},
     CommandInfo{kTabProjection, MenuId::kView, "X · W", {Key::k4, true}},
+    CommandInfo{kTabCompare, MenuId::kView, "Compare", {}},
     CommandInfo{kPreviousHead, MenuId::kView, "Previous head", {Key::kPageUp}, true},
     CommandInfo{kNextHead, MenuId::kView, "Next head", {Key::kPageDown}},
     CommandInfo{kLensValues, MenuId::kView, "Values in the cells", {}, true},
     CommandInfo{kLensGradient, MenuId::kView, "Gradients in the cells", {}},
     CommandInfo{kLensPrecision, MenuId::kView, "What bfloat16 changes in the cells", {}},
+    CommandInfo{kRawTokens, MenuId::kView, "Raw tokens", {}, true},
     CommandInfo{kFit, MenuId::kView, "Fit everything", {Key::k0, true}, true},
     CommandInfo{kEnlarge, MenuId::kView, "Enlarge the matrix, or show all", {Key::kM, true}},
     CommandInfo{kZoomIn, MenuId::kView, "Zoom in", {Key::kEqual, true}},
@@ -43,7 +52,7 @@ constexpr std::array kCommands = {
 };
 
 // Text fields use these themselves.
-bool belongs_to_text(CommandId id) { return id == kCopy || id == kPaste || id == kSelectAll; }
+bool belongs_to_text(CommandId id) { return id == kCopy || id == kCopyMatrix || id == kPaste || id == kSelectAll; }
 bool needs_free_keyboard(CommandId id) { return id == kPreviousHead || id == kNextHead; }
 
 }  // namespace
@@ -62,6 +71,8 @@ bool is_enabled(CommandId id, const CommandContext& context) {
     case kPaste:
     case kFill:
       return context.can_paste;
+    case kTabCompare:
+      return context.has_comparison;
     case kTabProjection:
       return context.has_projection;
     case kPreviousHead:

@@ -158,18 +158,35 @@ void present_rows(Trace& trace, int head, Index first, Index count) {
                  [&](const RowSoftmax& row) { return row_stats(row, sink); });
 }
 
-std::optional<std::vector<std::shared_ptr<PackedKeyValues>>> pack_keys_and_values(const Trace& trace,
-                                                                                  const PassOptions& options) {
+bool pack_keys_and_values(const Trace& trace, const PassOptions& options, PackedHeads& packed) {
   const Shapes& shapes = trace.shapes;
-  std::vector<std::shared_ptr<PackedKeyValues>> packed(static_cast<std::size_t>(shapes.kv_heads));
+  packed.resize(static_cast<std::size_t>(shapes.kv_heads));
   const double moved = static_cast<double>(shapes.nk * (shapes.d_k + shapes.d_v) * shapes.kv_heads);
-  const bool complete = share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
+  return share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
     const auto h = static_cast<std::size_t>(kv_head);
     const SharedMatrix k = rotated(trace.k[h], trace.problem.options.rope);
-    packed[h] = std::make_shared<PackedKeyValues>(view_of(*k), view_of(*trace.v[h]));
+    if (packed[h] && packed[h].use_count() == 1) {
+      packed[h]->assign(view_of(*k), view_of(*trace.v[h]));
+    } else {
+      packed[h] = std::make_shared<PackedKeyValues>(view_of(*k), view_of(*trace.v[h]));
+    }
   });
-  return complete ? std::optional(std::move(packed)) : std::nullopt;
 }
+
+namespace {
+
+// Takes the packed keys and values, one of each group, from heads that nobody else holds.
+PackedHeads packed_of(const std::vector<std::shared_ptr<KernelHead>>& kernels) {
+  PackedHeads packed;
+  for (const std::shared_ptr<KernelHead>& kernel : kernels) {
+    if (!kernel || kernel.use_count() > 1 || !kernel->kv) continue;
+    std::shared_ptr<PackedKeyValues> kv = std::move(kernel->kv);
+    if (packed.empty() || packed.back() != kv) packed.push_back(std::move(kv));
+  }
+  return packed;
+}
+
+}  // namespace
 
 bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shared_ptr<KernelHead>> buffers) {
   if (!project_all(trace, options)) return false;
@@ -181,15 +198,15 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   trace.kernels = std::move(buffers);
   trace.kernels.resize(trace.heads.size());
 
-  const auto packed = pack_keys_and_values(trace, options);
-  if (!packed) return false;
+  PackedHeads packed = packed_of(trace.kernels);
+  if (!pack_keys_and_values(trace, options, packed)) return false;
   std::vector<RowTask> rows;
   for (int head = 0; head < shapes.heads; ++head) {
     const auto h = static_cast<std::size_t>(head);
     std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
     if (!kernel || kernel.use_count() > 1) kernel = std::make_shared<KernelHead>();
     kernel->q = rotated(trace.q[h], attention.rope);
-    kernel->kv = (*packed)[static_cast<std::size_t>(kv_head_of(shapes, head))];
+    kernel->kv = packed[static_cast<std::size_t>(kv_head_of(shapes, head))];
     kernel->options = attention;
     kernel->shapes = shapes;
     kernel->head = head;

@@ -41,14 +41,14 @@ HeadOutput head_output(KernelHead& head, FloatBlock out);
 // False when stopped: the trace is then of no use.
 bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shared_ptr<KernelHead>> buffers);
 
-// The parts of it, for update() and streamed traces. Each false, or nullopt, when stopped.
+// The parts of it, for update() and streamed traces. Each false when stopped.
 // out = left·factor + bias; `bias` [1, N].
 bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
                   const PassOptions& options);
 bool project_all(Trace& trace, const PassOptions& options);
-// H_kv, of K turned where there is a rope.
-std::optional<std::vector<std::shared_ptr<PackedKeyValues>>> pack_keys_and_values(const Trace& trace,
-                                                                                  const PassOptions& options);
+// H_kv, of K turned where there is a rope. What `packed` holds and nobody shares lends its memory.
+using PackedHeads = std::vector<std::shared_ptr<PackedKeyValues>>;
+bool pack_keys_and_values(const Trace& trace, const PassOptions& options, PackedHeads& packed);
 // Query rows of one head, redone by attend_rows().
 struct RowTask {
   int head = 0;

@@ -43,8 +43,8 @@ Result<Trace> begin(const Problem& problem, const Shapes& shapes, const PassOpti
   trace.shapes = shapes;
   trace.arithmetic = Arithmetic::kFloat32;
   if (!project_all(trace, options)) return stopped();
-  const auto packed = pack_keys_and_values(trace, options);
-  if (!packed) return stopped();
+  PackedHeads packed;
+  if (!pack_keys_and_values(trace, options, packed)) return stopped();
   const VisibleKeys visible(kernel_mask(trace.problem.options, shapes), shapes.nq, shapes.nk);
   std::vector<RowStats> rows(static_cast<std::size_t>(shapes.nq));
   for (Index row = 0; row < shapes.nq; ++row) {
@@ -57,7 +57,7 @@ Result<Trace> begin(const Problem& problem, const Shapes& shapes, const PassOpti
     if (is_stopped(options.stop)) return stopped();
     trace.heads[h].rows = rows;
     trace.streams.push_back(
-        std::make_shared<StreamedHead>(trace.q[h], (*packed)[kv], trace.problem.options, shapes, head, true));
+        std::make_shared<StreamedHead>(trace.q[h], packed[kv], trace.problem.options, shapes, head, true));
   }
   trace.seconds = seconds_since(start);
   return trace;

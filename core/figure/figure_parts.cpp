@@ -29,6 +29,20 @@ double widest(const FigureBuilder& b, const AxisLabels& labels) {
   return std::ceil(width);
 }
 
+void set_names(const FigureBuilder& b, Axis axis, Index count, AxisLabels& labels) {
+  const AxisNames names(b.session, axis, count, token_style(b.session, b.spec.look));
+  for (Index i = 0; i < count; ++i) {
+    labels.texts.push_back(names[i]);
+    labels.special.push_back(names.is_special(i));
+  }
+}
+
+TextStyle style_of(const FigureBuilder& b, const AxisLabels& labels, std::size_t index) {
+  TextStyle style = labels.style;
+  if (labels.special[index]) style.color = b.colors.faint;
+  return style;
+}
+
 }  // namespace
 
 FigureBuilder make_builder(const Session& session, const Trace& trace, const FigureSpec& spec,
@@ -52,7 +66,9 @@ double put_text(FigureBuilder& b, std::string_view text, const TextStyle& style,
                 Align align) {
   const TextSize size = b.shaper.measure(text, style);
   const double shift = align == Align::kLeft ? 0 : align == Align::kCenter ? size.width / 2 : size.width;
-  b.figure.texts.push_back({std::string(text), style, std::round(x - shift), std::round(baseline) - size.baseline, 0});
+  const double anchor = align == Align::kLeft ? 0 : align == Align::kCenter ? 0.5 : 1;
+  b.figure.texts.push_back(
+      {std::string(text), style, std::round(x - shift), std::round(baseline) - size.baseline, 0, anchor});
   return size.width;
 }
 
@@ -94,7 +110,7 @@ FigureMatrix& put_matrix(FigureBuilder& b, MatrixId id, double x, double y, bool
 AxisLabels row_labels(const FigureBuilder& b, Axis axis, Index count) {
   AxisLabels labels;
   if (axis == Axis::kSingle) return labels;
-  labels.texts = axis_labels(b.session, axis, count);
+  set_names(b, axis, count, labels);
   const bool small = b.cell() < kNormalLine;
   labels.style = label_style(b, small ? 11 : 13);
   if (b.cell() < kSmallLine) labels.step = static_cast<Index>(std::ceil(kSmallLine / b.cell()));
@@ -105,7 +121,7 @@ AxisLabels row_labels(const FigureBuilder& b, Axis axis, Index count) {
 AxisLabels column_labels(const FigureBuilder& b, Axis axis, Index count) {
   AxisLabels labels;
   if (axis == Axis::kSingle) return labels;
-  labels.texts = axis_labels(b.session, axis, count);
+  set_names(b, axis, count, labels);
   labels.style = label_style(b, b.cell() < 22 ? 11 : 13);
   // All of them are measured only where all may be drawn: a label takes at least some pixels.
   if (b.cell() < 6) labels.step = static_cast<Index>(std::ceil(kSmallLine / b.cell()));
@@ -127,8 +143,8 @@ AxisLabels column_labels(const FigureBuilder& b, Axis axis, Index count) {
 void put_row_labels(FigureBuilder& b, const AxisLabels& labels, double matrix_x, double matrix_y) {
   for (std::size_t i = 0; i < labels.texts.size(); i += static_cast<std::size_t>(labels.step)) {
     const double middle = matrix_y + (static_cast<double>(i) + 0.5) * b.cell();
-    put_text(b, labels.texts[i], labels.style, matrix_x - kLabelGap, centered_baseline(middle, labels.style.size),
-             Align::kRight);
+    put_text(b, labels.texts[i], style_of(b, labels, i), matrix_x - kLabelGap,
+             centered_baseline(middle, labels.style.size), Align::kRight);
   }
 }
 
@@ -137,13 +153,13 @@ void put_column_labels(FigureBuilder& b, const AxisLabels& labels, double matrix
     const double middle = matrix_x + (static_cast<double>(i) + 0.5) * b.cell();
     const double foot = matrix_y - kLabelGap;
     if (labels.angle == 0) {
-      put_text(b, labels.texts[i], labels.style, middle, foot, Align::kCenter);
+      put_text(b, labels.texts[i], style_of(b, labels, i), middle, foot, Align::kCenter);
       continue;
     }
     // The middle of the first letter's left edge stands over the middle of the column.
     const TextSize size = b.shaper.measure(labels.texts[i], labels.style);
     const double half = size.baseline - kHalfCapital * labels.style.size;
-    b.figure.texts.push_back({labels.texts[i], labels.style, middle + std::sin(labels.angle) * half,
+    b.figure.texts.push_back({labels.texts[i], style_of(b, labels, i), middle + std::sin(labels.angle) * half,
                               foot - std::cos(labels.angle) * half, labels.angle});
   }
 }

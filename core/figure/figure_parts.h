@@ -64,6 +64,7 @@ FigureMatrix& put_matrix(FigureBuilder& b, MatrixId id, double x, double y, bool
 // Labels along one side of a matrix, with what was decided to make them fit.
 struct AxisLabels {
   std::vector<std::string> texts;  // one a row or column; empty = no labels
+  std::vector<bool> special;       // drawn quieter; as many
   TextStyle style;
   Index step = 1;     // every step-th label is drawn
   double angle = 0;   // radians, of column labels

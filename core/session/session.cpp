@@ -160,14 +160,33 @@ SharedMatrix* find_input(Session& session, MatrixId id) {
   return const_cast<SharedMatrix*>(find_input(std::as_const(session), id));
 }
 
-AxisNames::AxisNames(const Session& session, Axis axis, Index count) : count_(count) {
+TokenStyle token_style(const Session& session, const ViewSettings& view) {
+  if (view.raw_tokens) return TokenStyle::kStored;
+  return session.key_tokens ? detect_token_style(session.tokens, *session.key_tokens)
+                            : detect_token_style(session.tokens);
+}
+
+AxisNames::AxisNames(const Session& session, Axis axis, Index count)
+    : AxisNames(session, axis, count, token_style(session, session.view)) {}
+
+AxisNames::AxisNames(const Session& session, Axis axis, Index count, TokenStyle style) : count_(count), style_(style) {
   if (axis == Axis::kQueries) tokens_ = &session.tokens;
   if (axis == Axis::kKeys) tokens_ = &session.keys();
 }
 
-std::string AxisNames::operator[](Index index) const {
+const std::string* AxisNames::token(Index index) const {
   const auto at = static_cast<std::size_t>(index);
-  return tokens_ != nullptr && at < tokens_->size() ? (*tokens_)[at] : std::to_string(index + 1);
+  return tokens_ != nullptr && at < tokens_->size() ? &(*tokens_)[at] : nullptr;
+}
+
+std::string AxisNames::operator[](Index index) const {
+  if (token(index) == nullptr) return std::to_string(index + 1);
+  return shown_token(*tokens_, static_cast<std::size_t>(index), style_);
+}
+
+bool AxisNames::is_special(Index index) const {
+  const std::string* text = token(index);
+  return text != nullptr && is_special_token(*text);
 }
 
 std::vector<std::string> axis_labels(const Session& session, Axis axis, Index count) {

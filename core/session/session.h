@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/attention/forward.h"
+#include "core/session/token_text.h"
 #include "core/session/tokenizer.h"
 #include "core/session/view.h"
 
@@ -45,18 +46,27 @@ Session worked_example();
 const SharedMatrix* find_input(const Session& session, MatrixId id);
 SharedMatrix* find_input(Session& session, MatrixId id);
 
-// Text on the rows or columns of an axis: tokens, or 1-based numbers. Refers to the session's tokens.
+// How the session's tokens are shown: as stored where `view` asks for raw tokens, else in the style that all of them
+// speak for. Reads every token, so what draws each frame keeps it.
+TokenStyle token_style(const Session& session, const ViewSettings& view);
+
+// Text on the rows or columns of an axis: tokens as they are shown, or 1-based numbers. Refers to the session's tokens.
 class AxisNames {
  public:
-  AxisNames(const Session& session, Axis axis, Index count);
+  AxisNames(const Session& session, Axis axis, Index count);  // as the session's view asks for
+  AxisNames(const Session& session, Axis axis, Index count, TokenStyle style);
   Index size() const { return count_; }
   std::string operator[](Index index) const;
+  bool is_special(Index index) const;  // a token like [CLS], which is drawn quieter than the text around it
 
  private:
+  const std::string* token(Index index) const;  // nullptr for a number
+
   const std::vector<std::string>* tokens_ = nullptr;
   Index count_;
+  TokenStyle style_;
 };
-// All of them.
+// All of them, as the session's view asks for.
 std::vector<std::string> axis_labels(const Session& session, Axis axis, Index count);
 
 }  // namespace qkv

@@ -155,9 +155,10 @@ class SessionReader {
 
   void read_view(const JsonValue& value, ViewSettings& view) {
     const JsonValue::Members& members = json_.object(value, "view");
-    json_.only_keys(members,
-                    {"tab", "head", "lens", "weights_map", "signed_map", "weights_range", "signed_range", "decimals"},
-                    "key", " in view");
+    json_.only_keys(
+        members,
+        {"tab", "head", "lens", "weights_map", "signed_map", "weights_range", "signed_range", "decimals", "raw_tokens"},
+        "key", " in view");
     if (const JsonValue* tab = find_member(members, "tab")) {
       constexpr Tab kTabs[] = {Tab::kHead, Tab::kHeads, Tab::kConcat, Tab::kProjection};
       view.tab = kTabs[json_.choice(*tab, "view.tab", {"head", "heads", "concat", "projection"})];
@@ -172,10 +173,13 @@ class SessionReader {
     if (const JsonValue* decimals = find_member(members, "decimals")) {
       view.decimals = json_.whole_number(*decimals, "view.decimals", 0, 6);
     }
+    if (const JsonValue* raw = find_member(members, "raw_tokens")) {
+      view.raw_tokens = json_.boolean(*raw, "view.raw_tokens");
+    }
     read_map_name(members, "weights_map", view.weights_map);
     read_map_name(members, "signed_map", view.signed_map);
-    read_range(members, "weights_range", view.weights_range);
-    read_range(members, "signed_range", view.signed_range);
+    read_range(members, "weights_range", view.weights_range, true);
+    read_range(members, "signed_range", view.signed_range, false);
   }
 
   // Which names exist is the figure layer's knowledge, and it has a map for those that do not.
@@ -187,7 +191,8 @@ class SessionReader {
     if (name.empty()) json_.fail(bad_input(place + " is empty: it must be the name of a colour map"));
   }
 
-  void read_range(const JsonValue::Members& members, std::string_view key, RangeSpec& range) {
+  // Only weights have a logarithmic scale: other values have signs.
+  void read_range(const JsonValue::Members& members, std::string_view key, RangeSpec& range, bool of_weights) {
     const JsonValue* value = find_member(members, key);
     if (value == nullptr) return;
     const std::string place = "view." + std::string(key);
@@ -195,10 +200,13 @@ class SessionReader {
     if (ends != nullptr && ends->size() == 2 && (*ends)[0] < (*ends)[1]) {
       range = {RangeMode::kCustom, (*ends)[0], (*ends)[1]};
     } else if (value->get_if<std::string>() != nullptr) {
-      constexpr RangeMode kModes[] = {RangeMode::kUnit, RangeMode::kAuto, RangeMode::kSymmetric};
-      range.mode = kModes[json_.choice(*value, place, {"unit", "auto", "symmetric"})];
+      constexpr RangeMode kModes[] = {RangeMode::kUnit, RangeMode::kAuto, RangeMode::kSymmetric, RangeMode::kLog};
+      range.mode = kModes[of_weights ? json_.choice(*value, place, {"unit", "auto", "symmetric", "log"})
+                                     : json_.choice(*value, place, {"unit", "auto", "symmetric"})];
     } else {
-      json_.fail(bad_input(place + " must be \"unit\", \"auto\", \"symmetric\" or [low, high] with low < high"));
+      const std::string log = of_weights ? ", \"log\"" : "";
+      json_.fail(
+          bad_input(place + " must be \"unit\", \"auto\", \"symmetric\"" + log + " or [low, high] with low < high"));
     }
   }
 

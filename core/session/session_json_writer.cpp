@@ -207,6 +207,9 @@ void append_range(std::string& out, const RangeSpec& range) {
     case RangeMode::kSymmetric:
       out += "\"symmetric\"";
       return;
+    case RangeMode::kLog:
+      out += "\"log\"";
+      return;
     case RangeMode::kCustom:
       append_numbers(out, std::vector<float>{range.low, range.high});
       return;
@@ -224,6 +227,7 @@ void write_view(Writer& writer, const ViewSettings& view) {
   append_range(writer.member("weights_range"), view.weights_range);
   append_range(writer.member("signed_range"), view.signed_range);
   writer.member("decimals") += std::to_string(view.decimals);
+  if (view.raw_tokens) writer.member("raw_tokens") += "true";
   writer.close();
 }
 

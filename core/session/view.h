@@ -18,6 +18,7 @@ enum class RangeMode {
   kAuto,       // smallest … largest finite value
   kSymmetric,  // −m … m with m the largest finite magnitude
   kCustom,     // as given
+  kLog,        // logarithmic, from a small share of the largest value to that: for weights
 };
 
 struct RangeSpec {
@@ -40,6 +41,7 @@ struct ViewSettings {
   RangeSpec signed_range = {RangeMode::kSymmetric, -1, 1};  // every other matrix
   int decimals = 3;                                         // digits in cells, 0 … 6
   Lens lens = Lens::kValues;
+  bool raw_tokens = false;  // tokens as stored, not as core/session/token_text.h shows them
   bool operator==(const ViewSettings&) const = default;
 };
 

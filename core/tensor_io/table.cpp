@@ -1,6 +1,7 @@
 #include "core/tensor_io/table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -163,8 +164,9 @@ class TableBuilder {
       cells_ = row.cells.size();
     }
     if (row.cells.size() != cells_) {
-      return bad_input(line_text(row.line) + " has " + std::to_string(row.cells.size()) + " cells but " +
-                       line_text(*first_line_) + " has " + std::to_string(cells_));
+      const std::string count = std::to_string(row.cells.size()) + (row.cells.size() == 1 ? " cell" : " cells");
+      return bad_input(line_text(row.line) + " has " + count + " but " + line_text(*first_line_) + " has " +
+                       std::to_string(cells_));
     }
     ++rows_;
     for (std::size_t column = 0; column < cells_; ++column) {
@@ -282,6 +284,15 @@ Result<Table> parse_table(std::string_view text) {
   }
   if (!more.ok()) return more.error();
   return builder.finish();
+}
+
+Result<std::vector<float>> float32_values(const Table& table, std::size_t first, std::size_t count) {
+  for (std::size_t i = first; i < first + count; ++i) {
+    if (!std::isinf(table.values32[i]) || std::isinf(table.values[i])) continue;
+    return bad_input("number " + std::to_string(i - first) + " of the array is beyond float32's range");
+  }
+  const auto begin = table.values32.begin() + static_cast<std::ptrdiff_t>(first);
+  return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(count));
 }
 
 }  // namespace qkv

@@ -28,4 +28,7 @@ struct Table {
 // (both named), an empty cell, no numbers. kBadInput throughout.
 Result<Table> parse_table(std::string_view text);
 
+// `count` numbers from `first` on as float32; kBadInput where one is finite and beyond its range.
+Result<std::vector<float>> float32_values(const Table& table, std::size_t first, std::size_t count);
+
 }  // namespace qkv

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -135,9 +134,10 @@ struct TensorFile::Content {
 
   // The bytes of a part's elements in C order.
   Result<Fetched> fetch_part(std::size_t index, const Part& part) const {
+    if (part.count == 0) return Fetched{};  // its place may be beyond data that has no bytes
     const StoredTensor& stored = listing.stored[index];
     const std::uint64_t item_bytes = stored.element.bytes;
-    if (!stored.fortran_order || part.count == 0) {
+    if (!stored.fortran_order) {
       return fetch(index, part.first * item_bytes, part.count * item_bytes);
     }
     Result<Fetched> whole = fetch(index, 0, listing.infos[index].bytes);
@@ -168,13 +168,7 @@ Result<std::vector<double>> decode(std::span<const std::byte> bytes, Element ele
 
 // The numbers of a part of a table, which are held.
 Result<std::vector<float>> table_part(const Table& table, const Part& part, float) {
-  const auto first = static_cast<std::ptrdiff_t>(part.first), end = first + static_cast<std::ptrdiff_t>(part.count);
-  for (std::ptrdiff_t i = first; i < end; ++i) {
-    if (!std::isinf(table.values32[static_cast<std::size_t>(i)])) continue;
-    if (std::isinf(table.values[static_cast<std::size_t>(i)])) continue;
-    return bad_input("number " + std::to_string(i - first) + " of the array is beyond float32's range");
-  }
-  return std::vector<float>(table.values32.begin() + first, table.values32.begin() + end);
+  return float32_values(table, static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.count));
 }
 Result<std::vector<double>> table_part(const Table& table, const Part& part, double) {
   const auto first = static_cast<std::ptrdiff_t>(part.first), end = first + static_cast<std::ptrdiff_t>(part.count);
@@ -227,7 +221,7 @@ Result<TensorFile> TensorFile::from_file(MappedFile file, std::string stem, cons
   Result<TensorListing> listing = list_tensors(file.bytes(), stem, options);
   if (!listing.ok()) return listing.error();
   TensorFile opened;
-  opened.content_ = std::make_shared<const Content>(std::move(file), std::move(listing).value());
+  opened.content_ = std::make_shared<const Content>(Content{std::move(file), std::move(listing).value()});
   return opened;
 }
 

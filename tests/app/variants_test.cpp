@@ -49,7 +49,7 @@ TEST_CASE("a cell says that the window hides it, and what turns and takes part")
   const auto sentence = [&](MatrixKind kind, Index row, Index col) {
     const auto cell = explain(trace, {kind, 0}, row, col);
     REQUIRE(cell.has_value());
-    return cell_sentence(*cell, session);
+    return cell_sentence(*cell, session, TokenStyle::kPlain);
   };
   CHECK(sentence(MatrixKind::kKeep, 2, 0) == "老鼠 may not look at 貓: it is outside the window.");
   CHECK(sentence(MatrixKind::kKeep, 0, 1) == "貓 may not look at 追: it comes later.");

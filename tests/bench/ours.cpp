@@ -63,8 +63,10 @@ class OurAttention {
   void attend(const float* q, const float* k, const float* v, float* out, Index stride, Index head_step) {
     const Index n = job_.of.n, heads = job_.of.heads;
     pool_.run(heads, [&](std::ptrdiff_t h, int) {
-      packed_[static_cast<std::size_t>(h)] = std::make_unique<PackedKeyValues>(
-          FloatView{k + h * head_step, n, kHeadSize, stride}, FloatView{v + h * head_step, n, kHeadSize, stride});
+      const FloatView keys = {k + h * head_step, n, kHeadSize, stride};
+      const FloatView values = {v + h * head_step, n, kHeadSize, stride};
+      std::unique_ptr<PackedKeyValues>& packed = packed_[static_cast<std::size_t>(h)];
+      packed ? packed->assign(keys, values) : void(packed = std::make_unique<PackedKeyValues>(keys, values));
     });
     const auto input = [&](Index h) {
       return HeadInput{.q = {q + h * head_step, n, kHeadSize, stride},

@@ -85,8 +85,7 @@ TEST_CASE("inspect says what a tensor file holds, and which arrays cannot be rea
              std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + "xy");
   const Finished unread = qkvlab({"inspect", folder / "a.safetensors"});
   CHECK(unread.exit_code == 0);
-  CHECK_MESSAGE(unread.out.find("F8_E4M3  (2,)  no: dtype F8_E4M3 is not read: save it as F32") != std::string::npos,
-                unread.out);
+  CHECK_MESSAGE(unread.out.find("no: dtype F8_E4M3 is not read: save it as F32") != std::string::npos, unread.out);
   const Finished text = qkvlab({"inspect", kData + "sdpa/plain.npz"});
   CHECK(text.exit_code == 0);
   CHECK(text.out.starts_with("name"));

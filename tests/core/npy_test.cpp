@@ -378,6 +378,9 @@ TEST_CASE("npy: Fortran order, and parts of an array") {
   const Result<TensorFile> empty = TensorFile::from_bytes(array_with(dict_of("'<f4'", "True", "(0, 3)"), 0), "x");
   REQUIRE(empty.ok());
   check_part(empty.value(), {}, {0, 3}, {});
+  const Result<TensorFile> thin = TensorFile::from_bytes(array_with(dict_of("'<f4'", "False", "(3, 0)"), 0), "x");
+  REQUIRE(thin.ok());
+  check_part(thin.value(), {2}, {0}, {});
 }
 
 TEST_CASE("npy: texts") {

@@ -280,3 +280,104 @@ TEST_CASE("npz: a part of a stored array is read alone, damage elsewhere does no
   CHECK(part.value().values.back() == 399);
   CHECK_FALSE(file.value().read("a").ok());
 }
+
+namespace {
+
+void append(Bytes& bytes, std::uint64_t value, int count) {
+  for (int i = 0; i < count; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+void append(Bytes& bytes, std::span<const std::byte> more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
+
+std::uint32_t crc32(std::span<const std::byte> bytes) {
+  std::uint32_t crc = ~0u;
+  for (const std::byte byte : bytes) {
+    crc ^= std::to_integer<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xedb88320 : 0);
+  }
+  return ~crc;
+}
+
+// An archive of one deflated entry "q.npy" that declares `declared` bytes. Its content is one block without
+// compression, which deflate allows.
+Bytes deflated(std::span<const std::byte> content, std::uint64_t declared) {
+  Bytes data{std::byte{1}};  // the last block
+  append(data, content.size(), 2);
+  append(data, ~content.size(), 2);
+  append(data, content);
+  const std::string_view name = "q.npy";
+  const auto append_common = [&](Bytes& bytes) {  // what both headers say
+    append(bytes, 20, 2);                         // version needed
+    append(bytes, 0, 2);                          // flags
+    append(bytes, 8, 2);                          // deflated
+    append(bytes, 0x00210000, 4);                 // 1980-01-01
+    append(bytes, crc32(content), 4);
+    append(bytes, data.size(), 4);
+    append(bytes, declared, 4);
+    append(bytes, name.size(), 2);
+    append(bytes, 0, 2);  // no extra field
+  };
+  Bytes bytes;
+  append(bytes, as_bytes(kLocalHeader));
+  append_common(bytes);
+  append(bytes, as_bytes(name));
+  append(bytes, data);
+  const std::size_t directory = bytes.size();
+  append(bytes, as_bytes(kDirectoryEntry));
+  append(bytes, 20, 2);  // version made by
+  append_common(bytes);
+  append(bytes, 0, 14);  // no comment, first disk, attributes, offset of the local header
+  append(bytes, as_bytes(name));
+  const std::size_t directory_bytes = bytes.size() - directory;
+  append(bytes, as_bytes("PK\x05\x06"));
+  append(bytes, 0, 4);
+  append(bytes, 0x00010001, 4);  // one entry
+  append(bytes, directory_bytes, 4);
+  append(bytes, directory, 4);
+  append(bytes, 0, 2);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("npz: deflated data that is longer or shorter than declared") {
+  const std::vector<float> values{1, 2, 3, 4};
+  const Bytes array = npy_bytes(std::vector<std::uint64_t>{4}, values);
+  const Bytes shorter = npy_bytes(std::vector<std::uint64_t>{3}, std::vector<float>{1, 2, 3});
+  const auto read = [](const Bytes& bytes) {
+    const Result<TensorFile> file = TensorFile::from_bytes(bytes, "x");
+    REQUIRE_MESSAGE(file.ok(), file.error().message);
+    return file.value().read("q");
+  };
+  const Result<Tensor> right = read(deflated(array, array.size()));
+  REQUIRE_MESSAGE(right.ok(), right.error().message);
+  CHECK(right.value().values == values);
+
+  // The header's shape agrees with the declared size, the data does not.
+  Bytes cut = array;
+  cut.resize(array.size() - 4);
+  const Result<Tensor> early = read(deflated(cut, array.size()));
+  REQUIRE_FALSE(early.ok());
+  CHECK_MESSAGE(early.error().message.find("array \"q\": its bytes ") == 0, early.error().message);
+  Bytes long_one = shorter;
+  long_one.resize(shorter.size() + 4);
+  const Result<Tensor> late = read(deflated(long_one, shorter.size()));
+  REQUIRE_FALSE(late.ok());
+  CHECK_MESSAGE(late.error().message == "array \"q\": it holds more bytes than it declares", late.error().message);
+}
+
+TEST_CASE("npz: a part of a deflated array is read with the checksum of the whole") {
+  std::vector<float> values(100);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const Bytes array = npy_bytes(std::vector<std::uint64_t>{10, 10}, values);
+  Bytes bytes = deflated(array, array.size());
+  const std::vector<std::uint64_t> row = {9};
+  const Result<TensorFile> file = TensorFile::from_bytes(bytes, "x");
+  REQUIRE(file.ok());
+  CHECK(file.value().read("q", row).value().values.back() == 99);
+  bytes[places(bytes, "\x93NUMPY")[0] + 128] ^= std::byte{1};  // the first number
+  const Result<TensorFile> damaged = TensorFile::from_bytes(bytes, "x");
+  REQUIRE(damaged.ok());
+  const Result<Tensor> part = damaged.value().read("q", row);
+  REQUIRE_FALSE(part.ok());
+  CHECK_MESSAGE(part.error().message.find("array \"q\": its bytes are damaged") == 0, part.error().message);
+}

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <vector>
 
@@ -187,6 +190,33 @@ TEST_CASE("safetensors: offsets and sizes, by name") {
   check_bad(tensor("q", "U8", "[2]", "[1,3]"), 3, "bytes 0 to 1 of the data, before tensor \"q\", belong to no tensor");
   check_bad(a, 7, "the last 3 bytes of the file belong to no tensor");
   check_bad("", 1, "the last byte of the file belongs to no tensor");
+}
+
+TEST_CASE("safetensors: of a file far larger than memory only what is asked for is read") {
+  // 8 TiB of zeros that take no room on the disk.
+  const std::string header = "{" + tensor("w", "F32", "[2097152,1048576]", "[0,8796093022208]") + "}";
+  const Bytes start = file_of(header, 0);
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("qkvlab-large-" + std::to_string(std::rand()));
+  REQUIRE(write_file_atomically(path, start).ok());
+  std::error_code failed;
+  std::filesystem::resize_file(path, start.size() + 8796093022208, failed);
+  const Result<TensorFile> file = TensorFile::open(path);
+  std::filesystem::remove(path);  // what is open stays
+  if (failed) {
+    MESSAGE("not run: the file system of temporary files has no files of 8 TiB");
+    return;
+  }
+  REQUIRE_MESSAGE(file.ok(), file.error().message);
+  const std::vector<std::uint64_t> last = {2097151};
+  const Result<Tensor> row = file.value().read("w", last);
+  REQUIRE_MESSAGE(row.ok(), row.error().message);
+  CHECK(row.value().values == std::vector<float>(1048576));
+  const Result<Tensor> whole = file.value().read("w");
+  REQUIRE_FALSE(whole.ok());
+  CHECK(whole.error().code == ErrorCode::kBadInput);
+  CHECK(whole.error().message ==
+        "array \"w\": it needs 8796093022208 bytes of memory, which this machine does not have: read a part of it");
 }
 
 TEST_CASE("safetensors: told apart from text") {

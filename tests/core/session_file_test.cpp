@@ -269,11 +269,20 @@ TEST_CASE("session file: view settings") {
   check_bad(with("\"decimals\": 7"), "view.decimals must be a whole number from 0 to 6");
   check_bad(with("\"weights_map\": \"\""), "view.weights_map is empty");
   check_bad(with("\"signed_map\": 1"), "view.signed_map must be text");
-  check_bad(with("\"weights_range\": \"all\""), "view.weights_range must be \"unit\", \"auto\" or \"symmetric\"");
+  check_bad(with("\"weights_range\": \"all\""),
+            "view.weights_range must be \"unit\", \"auto\", \"symmetric\" or \"log\"");
+  check_bad(with("\"weights_range\": [1]"), "\"symmetric\", \"log\" or [low, high]");
+  check_bad(with("\"signed_range\": \"log\""), "view.signed_range must be \"unit\", \"auto\" or \"symmetric\"");
   for (const std::string range : {"[1]", "[1, 1]", "[2, 1]", "[0, 1, 2]", "[0, \"inf\"]", "5", "null"}) {
     check_bad(with("\"signed_range\": " + range),
               "view.signed_range must be \"unit\", \"auto\", \"symmetric\" or [low, high]");
   }
+  const Result<Session> log = parse_session(with("\"weights_range\": \"log\""), {});
+  REQUIRE(log.ok());
+  CHECK(log.value().view.weights_range.mode == RangeMode::kLog);
+  const Result<Session> again = parse_session(session_to_json(log.value()), {});
+  REQUIRE(again.ok());
+  CHECK(again.value().view == log.value().view);
   const Result<Session> session = parse_session(with("\"weights_map\": \"of another version\""), {});
   REQUIRE(session.ok());
   CHECK(session.value().view.weights_map == "of another version");

@@ -94,10 +94,10 @@ TEST_CASE("table: what is wrong, and where") {
   check_bad("1\nx\n", "line 2, column 1: \"x\" is not a number");
   check_bad("1,2\n3,\n", "line 2, column 2 is empty: write nan where a number is missing");
   check_bad("1,,3\n4,5,6\n", "line 1, column 2 is empty");
-  check_bad("1,2\n3,4\n\n5\n", "line 4 has 1 cells but line 1 has 2");
-  check_bad("1\t2\n3\n", "line 2 has 1 cells but line 1 has 2");
+  check_bad("1,2\n3,4\n\n5\n", "line 4 has 1 cell but line 1 has 2");
+  check_bad("1\t2\n3\n", "line 2 has 1 cell but line 1 has 2");
   check_bad("a,b\r\n1,2\r\n3,4,5\r\n", "line 3 has 3 cells but line 1 has 2");
-  check_bad("\"x\ny\",b\n1,2\n3\n", "line 4 has 1 cells but line 1 has 2");
+  check_bad("\"x\ny\",b\n1,2\n3\n", "line 4 has 1 cell but line 1 has 2");
   check_bad("1;2\n3;4,5\n", "line 2, column 2: \"4,5\" is not a number; write the decimal point as \".\"");
   check_bad("a,\"b\n1,2\n", "line 1: a quote is opened and never closed");
   check_bad("a,b\n1,\"2\"3\n", "line 2: text follows a closing quote");

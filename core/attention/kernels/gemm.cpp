@@ -104,7 +104,7 @@ namespace qkv {
 HWY_EXPORT(multiply_panels);
 
 PackedFactor::PackedFactor(FloatView factor) : impl_(std::make_unique<Impl>()) {
-  impl_->factor = Panels(factor.rows, factor.cols);
+  impl_->factor.resize(factor.rows, factor.cols);
   pack(factor, impl_->factor);
 }
 

@@ -7,9 +7,12 @@
 #include "core/attention/kernels/packing.h"
 
 namespace qkv {
-PackedKeyValues::PackedKeyValues(FloatView k, FloatView v) : impl_(std::make_unique<Impl>()) {
-  impl_->keys = Panels(k.cols, k.rows);
-  impl_->values = Panels(v.rows, v.cols);
+PackedKeyValues::PackedKeyValues(FloatView k, FloatView v) : impl_(std::make_unique<Impl>()) { assign(k, v); }
+
+void PackedKeyValues::assign(FloatView k, FloatView v) {
+  impl_->keys.resize(k.cols, k.rows);
+  impl_->values.resize(v.rows, v.cols);
+  impl_->non_finite.clear();
   pack_transposed(k, impl_->keys);
   pack(v, impl_->values);
   if (all_finite(v)) return;

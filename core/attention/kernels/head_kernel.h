@@ -47,6 +47,9 @@ class PackedKeyValues {
   Index keys() const;
   Index d_k() const;
   Index d_v() const;
+  // Others in their place, in the same memory where that is large enough: fresh pages cost as much as packing does.
+  // Not while another thread reads.
+  void assign(FloatView k, FloatView v);
   // Replaces one row, in O(d). Not while another thread reads.
   void set_key(Index key, const float* row);
   void set_value(Index key, const float* row);

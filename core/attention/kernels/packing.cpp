@@ -48,6 +48,23 @@ void transposed(FloatView rows, Panels& panels) {
   }
 }
 
+void copied(FloatView rows, Panels& panels) {
+  const hn::CappedTag<float, kPanel> d;
+  const auto step = static_cast<Index>(hn::Lanes(d));
+  for (Index first = 0; first < rows.cols; first += kPanel) {
+    const Index count = std::min(kPanel, rows.cols - first);
+    float* to = panels.at(0, first);
+    for (Index row = 0; row < rows.rows; ++row, to += kPanel) {
+      const float* const from = rows.row(row) + first;
+      if (count == kPanel) {
+        for (Index i = 0; i < kPanel; i += step) hn::Store(hn::LoadU(d, from + i), d, to + i);
+      } else {
+        std::fill(std::copy_n(from, count, to), to + kPanel, 0.0f);
+      }
+    }
+  }
+}
+
 bool finite(FloatView rows) {
   const hn::ScalableTag<float> d;
   const auto step = static_cast<Index>(hn::Lanes(d));
@@ -69,30 +86,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace qkv {
 
+HWY_EXPORT(copied);
 HWY_EXPORT(transposed);
 HWY_EXPORT(finite);
 
-Panels::Panels(Index row_count, Index col_count)
-    : rows(row_count), cols(col_count), cells(panels_of(col_count) * row_count * kPanel) {}
+void Panels::resize(Index row_count, Index col_count) {
+  rows = row_count;
+  cols = col_count;
+  cells.reserve(panels_of(col_count) * row_count * kPanel);
+}
 
 bool all_finite(FloatView rows) { return HWY_DYNAMIC_DISPATCH(finite)(rows); }
 
 void pack_transposed(FloatView rows, Panels& panels) { HWY_DYNAMIC_DISPATCH(transposed)(rows, panels); }
 
-void pack(FloatView rows, Panels& panels) {
-  for (Index first = 0; first < rows.cols; first += kPanel) {
-    const Index count = std::min(kPanel, rows.cols - first);
-    float* to = panels.at(0, first);
-    for (Index row = 0; row < rows.rows; ++row, to += kPanel) {
-      const float* const from = rows.row(row) + first;
-      if (count == kPanel) {
-        std::copy_n(from, kPanel, to);  // a constant length, so whole vectors
-      } else {
-        std::fill(std::copy_n(from, count, to), to + kPanel, 0.0f);
-      }
-    }
-  }
-}
+void pack(FloatView rows, Panels& panels) { HWY_DYNAMIC_DISPATCH(copied)(rows, panels); }
 
 }  // namespace qkv
 #endif  // HWY_ONCE

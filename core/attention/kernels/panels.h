@@ -20,8 +20,8 @@ struct Panels {
   Index rows = 0, cols = 0;
   AlignedBuffer cells;  // [panels][rows][16]
 
-  Panels() = default;
-  Panels(Index row_count, Index col_count);
+  // What was there is lost; memory that is large enough is kept.
+  void resize(Index row_count, Index col_count);
   Index panel_stride() const { return rows * kPanel; }
   const float* panel(Index index) const { return cells.data() + index * panel_stride(); }
   float* at(Index row, Index col) { return cells.data() + col / kPanel * panel_stride() + row * kPanel + col % kPanel; }

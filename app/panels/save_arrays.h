@@ -1,0 +1,35 @@
+// Numbers and code out of the window: to the clipboard and to files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "app/panels/stage.h"
+#include "core/session/code.h"
+
+namespace qkv {
+
+// The matrix that a command means: of the cell in focus, else the weights of the head that is shown.
+MatrixId meant_matrix(const StageInput& in, const StageState& state);
+
+// All of that matrix as it is shown, as tab-separated text.
+void copy_matrix(const StageInput& in, const StageState& state, ActionQueue& queue);
+// The session as a script or a document; says why not where its numbers are too many for a text.
+void copy_code(const StageInput& in, CodeKind kind, ActionQueue& queue);
+
+// "the-worked-example-attn-1.csv", the head counted from 1 where there are several.
+std::string matrix_file_name(const StageInput& in, MatrixId id);
+// "the-worked-example.npz"
+std::string arrays_file_name(const StageInput& in);
+
+// What a file would hold: the words for a message after it was written, "3 × 3 numbers".
+struct ArrayContent {
+  Bytes bytes;
+  std::string words;
+};
+// The matrix as its cells show it, by the name's end as .csv, .npy or .npz.
+Result<ArrayContent> matrix_content(const StageInput& in, MatrixId id, const std::filesystem::path& path);
+// Every matrix of the computation as .npz; of a streamed one those that are held.
+Result<ArrayContent> all_content(const StageInput& in);
+
+}  // namespace qkv
