@@ -264,6 +264,8 @@ void App::Impl::draw_dialogs() {
   ImGui::PushFont(fonts.get(FontRole::kText13));
   draw_palette(ui, context(), dialogs.palette, queue);
   if (const auto chosen = draw_file_dialog(ui, dialogs.file)) file_chosen(dialogs.file.purpose, *chosen);
+  const std::filesystem::path mapped = dialogs.mapping.path;
+  if (auto session = draw_mapping_dialog(ui, dialogs.mapping)) take_opened(std::move(*session), mapped, false);
   if (const auto request = draw_export_dialog(ui, input(), dialogs.exporting)) export_picture(*request);
   if (dialogs.exporting.browse) {
     dialogs.exporting.browse = false;

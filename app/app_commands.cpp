@@ -38,6 +38,11 @@ void App::Impl::run(CommandId command) {
         open_file_dialog(dialogs.file, FilePurpose::kOpen, path.empty() ? fs::path() : path.parent_path() / "");
       });
       break;
+    case CommandId::kOpenTensors:
+      with_saved_work([this] {
+        open_file_dialog(dialogs.file, FilePurpose::kOpenTensors, path.empty() ? fs::path() : path.parent_path() / "");
+      });
+      break;
     case CommandId::kCompare:
       open_file_dialog(dialogs.file, FilePurpose::kCompare, path.empty() ? fs::path() : path.parent_path() / "");
       break;
@@ -206,18 +211,28 @@ void App::Impl::replace_session(Session session, fs::path from) {
   if (computed == nullptr) wait_for_newest();
 }
 
-void App::Impl::load(const fs::path& from) {
-  Result<Session> session = open_any(from);
-  if (!session) {
-    say("Could not open " + from.string() + ": " + session.error().message, 9);
-    return;
+// Tensors whose names and shapes leave something open, or that make no session, are asked about.
+void App::Impl::load(const fs::path& from, bool ask_what_is_what) {
+  const auto failed = [&](const Error& error) { say("Could not open " + from.string() + ": " + error.message, 9); };
+  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(from);
+  if (!opened) return failed(opened.error());
+  if (Session* session = std::get_if<Session>(&opened.value())) {
+    if (ask_what_is_what) say(from.filename().string() + " is a session, which says itself what is what");
+    return take_opened(std::move(*session), from, true);
   }
+  MappingDialogState asked;
+  open_mapping_dialog(asked, from, std::move(std::get<TensorFile>(opened.value())));
+  if (asked.session && !ask_what_is_what) return take_opened(std::move(*asked.session), from, false);
+  dialogs.mapping = std::move(asked);
+  redraw = true;
+}
+
+void App::Impl::take_opened(Session session, const fs::path& from, bool is_session) {
   const auto folder = assets_folder();
   std::error_code failed;
   // Examples are templates: saving asks for a place.
   const bool is_example = folder && fs::equivalent(from.parent_path(), *folder / "sessions", failed);
-  const bool is_session = from.extension() == ".json";
-  replace_session(std::move(session).value(), is_example || !is_session ? fs::path() : from);
+  replace_session(std::move(session), is_example || !is_session ? fs::path() : from);
   if (!is_example) remember(from);
 }
 
@@ -322,6 +337,9 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
   switch (purpose) {
     case FilePurpose::kOpen:
       load(chosen);
+      break;
+    case FilePurpose::kOpenTensors:
+      load(chosen, /*ask_what_is_what=*/true);
       break;
     case FilePurpose::kCompare:
       compare_with(chosen);

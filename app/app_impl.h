@@ -17,6 +17,7 @@
 #include "app/panels/frame_panels.h"
 #include "app/panels/heads_tab.h"
 #include "app/panels/inspector.h"
+#include "app/panels/mapping_dialog.h"
 #include "app/panels/message_dialogs.h"
 #include "app/panels/setup_panel.h"
 #include "core/session/history.h"
@@ -27,12 +28,13 @@ struct Dialogs {
   FileDialogState file;
   MatrixId saving;  // of FilePurpose::kSaveMatrix
   ExportState exporting;
+  MappingDialogState mapping;
   QuestionState question;
   InfoState shortcuts, about;
   PaletteState palette;
   std::function<void(Answer)> on_answer;  // of `question`
   bool any_open() const {
-    return file.open || exporting.open || question.open || shortcuts.open || about.open || palette.open;
+    return file.open || exporting.open || mapping.open || question.open || shortcuts.open || about.open || palette.open;
   }
 };
 
@@ -111,7 +113,8 @@ struct App::Impl {
   void run(CommandId command);
   void run_view_command(CommandId command);
   void replace_session(Session session, std::filesystem::path from);
-  void load(const std::filesystem::path& from);
+  void load(const std::filesystem::path& from, bool ask_what_is_what = false);
+  void take_opened(Session session, const std::filesystem::path& from, bool is_session);
   void save_to(const std::filesystem::path& to);
   void with_saved_work(std::function<void()> then);
   void with_overwrite_asked(const std::filesystem::path& to, std::function<void()> then);

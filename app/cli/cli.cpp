@@ -19,9 +19,14 @@ Status open_window(const std::optional<std::string>& file, const cli::MapFlags& 
   options.session = worked_example();
   if (file) {
     Result<cli::Input> input = cli::open_input(*file, mapping);
-    if (!input.ok()) return input.error();
-    options.session = std::move(input.value().session);
-    if (input.value().is_own_session) options.path = input.value().path;
+    if (input.ok()) {
+      options.session = std::move(input.value().session);
+      if (input.value().is_own_session) options.path = input.value().path;
+    } else if (!has_any(mapping) && cli::leaves_questions(*file)) {
+      options.asked = *file;
+    } else {
+      return input.error();
+    }
   }
   if (!file && has_any(mapping)) return usage_error("--map, --with and the like need a FILE of tensors");
   if (scale) {

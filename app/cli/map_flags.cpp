@@ -106,7 +106,7 @@ Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const Map
 }
 
 std::string settling_flag(const MappingQuestion& question, const MapFlags& flags) {
-  const std::string value = question.choices.empty() ? "N" : question.choices.front().value;
+  const std::string value = question.choices.empty() ? "" : question.choices.front().value;
   // A shell would read the parentheses of "N(HD)".
   const bool needs_quotes = value.empty() || value.find_first_of("(* ") != std::string::npos;
   const std::string word = needs_quotes ? "'" + value + "'" : value;
@@ -116,9 +116,9 @@ std::string settling_flag(const MappingQuestion& question, const MapFlags& flags
     case MappingQuestion::Kind::kLayout:
       return std::string(flags.layout_flag) + " " + word;
     case MappingQuestion::Kind::kHeads:
-      return "--heads " + word;
+      return "--heads N";
     case MappingQuestion::Kind::kKvHeads:
-      return "--kv-heads " + word;
+      return "--kv-heads N";
     case MappingQuestion::Kind::kModule:
       return "--module " + word;
   }
@@ -146,6 +146,16 @@ Result<Input> open_input(const std::string& name, const MapFlags& flags) {
   std::error_code problem;  // what a pipe gives is gone by now, and nothing can be saved to it
   const bool is_own = path.value() == fs::path(name) && fs::is_regular_file(path.value(), problem);
   return Input{std::move(std::get<Session>(opened.value())), path.value(), is_own};
+}
+
+bool leaves_questions(const std::string& name) {
+  std::error_code problem;
+  if (!fs::is_regular_file(name, problem)) return false;
+  Result<TensorFile> file = TensorFile::open(name);
+  if (!file.ok()) return false;
+  const TensorSet files = {{name, std::move(file).value()}};
+  const MappingProposal proposal = propose_mapping(files);
+  return !proposal.error && !proposal.questions.empty();
 }
 
 Result<Input> open_input(const std::string& name) { return open_input(name, MapFlags{}); }

@@ -22,11 +22,14 @@ bool has_any(const MapFlags& flags);
 Result<MappingRequest> mapping_request(const MapFlags& flags);
 // FILE, as it was opened, and those of --with. Errors bear the file's name.
 Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags);
-// The flag that settles a question, with a value: "--layout NHD".
+// The flag that settles a question, with the first choice as an example: "--layout HND", "--heads N".
 std::string settling_flag(const MappingQuestion& question, const MapFlags& flags);
 
 // As open_input(name), with the tensors mapped as the flags say. kBadInput for what the flags leave open: the message
 // lists the choices and the flag that settles each.
 Result<Input> open_input(const std::string& name, const MapFlags& flags);
+
+// Whether `name` is a file of tensors of which a session can be made once questions are answered.
+bool leaves_questions(const std::string& name);
 
 }  // namespace qkv::cli

@@ -11,6 +11,8 @@
 namespace qkv {
 namespace {
 
+bool opens(FilePurpose purpose) { return purpose == FilePurpose::kOpen || purpose == FilePurpose::kOpenTensors; }
+
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxEntries = 5000;
@@ -20,11 +22,11 @@ bool is_input(const fs::path& path) {
   return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings);
 }
 
-bool is_for_reading(FilePurpose purpose) { return purpose == FilePurpose::kOpen || purpose == FilePurpose::kCompare; }
+bool is_for_reading(FilePurpose purpose) { return opens(purpose) || purpose == FilePurpose::kCompare; }
 
 const char* button_of(FilePurpose purpose) {
   if (purpose == FilePurpose::kCompare) return "Compare";
-  return purpose == FilePurpose::kOpen ? "Open" : "Save";
+  return opens(purpose) ? "Open" : "Save";
 }
 
 void list_folder(FileDialogState& state) {
@@ -109,6 +111,8 @@ const char* title_of(FilePurpose purpose) {
   switch (purpose) {
     case FilePurpose::kOpen:
       return "Open";
+    case FilePurpose::kOpenTensors:
+      return "Open tensors";
     case FilePurpose::kCompare:
       return "Compare with";
     case FilePurpose::kSaveAs:

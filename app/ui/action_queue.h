@@ -15,6 +15,7 @@ namespace qkv {
 enum class CommandId {
   kNew,
   kOpen,
+  kOpenTensors,
   kCompare,
   kSave,
   kSaveAs,

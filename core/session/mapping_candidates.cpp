@@ -46,7 +46,7 @@ std::vector<Role> roles_of(const NameReading& reading) {
 }
 
 // The roles whose tensors make a place.
-std::vector<Role> core_roles(SourceKind kind) {
+std::vector<Role> core_roles(InputKind kind) {
   std::vector<Role> roles = needed_roles(kind);
   std::erase(roles, Role::kX);
   return roles;
@@ -54,13 +54,13 @@ std::vector<Role> core_roles(SourceKind kind) {
 
 }  // namespace
 
-std::vector<Role> needed_roles(SourceKind kind) {
+std::vector<Role> needed_roles(InputKind kind) {
   switch (kind) {
-    case SourceKind::kProjected:
+    case InputKind::kProjected:
       return {Role::kX, Role::kWq, Role::kWk, Role::kWv};
-    case SourceKind::kDirect:
+    case InputKind::kDirect:
       return {Role::kQ, Role::kK, Role::kV};
-    case SourceKind::kWeights:
+    case InputKind::kWeights:
       return {Role::kAttn};
   }
   return {};
@@ -118,17 +118,17 @@ void Candidates::add_named() {
                          (files_.size() == 1 ? ": the file has " : ": the files have ") + contents_of(files_));
       return;
     }
+    const auto layout = request_.layouts.find(role);
+    bool fused = std::ranges::find(request_.fused, role) != request_.fused.end() ||
+                 (layout != request_.layouts.end() && has_axis(layout->second, '3'));
     // How weights of the name lie is worth knowing, whatever else the name says.
-    for (const NameReading& reading : read_name(found->info->name)) found->reading.order = reading.order;
+    for (const NameReading& reading : read_name(found->info->name)) {
+      found->reading.order = reading.order;
+      fused = fused || reading.fused;
+    }
     found->reading.role = role;
     found->reading.is_own_key = found->info->name == role_key(role);
-    const auto first = static_cast<int>(role) - static_cast<int>(place_among_three(role));
-    int uses = 0;
-    for (const auto& [other, other_name] : request_.tensors) {
-      const bool is_sister = static_cast<int>(other) - static_cast<int>(place_among_three(other)) == first;
-      uses += is_sister && other_name == name ? 1 : 0;
-    }
-    found->reading.fused = uses > 1;
+    found->reading.fused = fused;
     add(role, *found);
   }
 }
@@ -201,12 +201,12 @@ bool Candidates::is_tie(const Candidate& a, const Candidate& b, const AttentionP
   return rank_of(a, place) == rank_of(b, place);
 }
 
-std::vector<AttentionPlace> Candidates::places(SourceKind kind) const {
+std::vector<AttentionPlace> Candidates::places(InputKind kind) const {
   std::vector<AttentionPlace> found;
   const auto add_place = [&](AttentionPlace place) {
     if (std::ranges::find(found, place) == found.end()) found.push_back(std::move(place));
   };
-  const bool needs_x = kind == SourceKind::kProjected;
+  const bool needs_x = kind == InputKind::kProjected;
   const auto expand = [&](const AttentionPlace& place) {
     // Weights without a layer go with the X of any layer.
     if (place.layer || !needs_x || !all_.contains(Role::kX)) return add_place(place);

@@ -26,9 +26,8 @@ struct AttentionPlace {
   bool operator==(const AttentionPlace&) const = default;
 };
 
-enum class SourceKind { kProjected, kDirect, kWeights };
 // The roles without which there is no source of the kind.
-std::vector<Role> needed_roles(SourceKind kind);
+std::vector<Role> needed_roles(InputKind kind);
 
 // Refers to the set and the request, which must outlive it.
 class Candidates {
@@ -49,7 +48,7 @@ class Candidates {
   // Whether the second of two candidates is as good as the first, so that a person has to choose.
   static bool is_tie(const Candidate& a, const Candidate& b, const AttentionPlace& place);
   // Every place that has all the roles which the kind of source needs, by layer and module.
-  std::vector<AttentionPlace> places(SourceKind kind) const;
+  std::vector<AttentionPlace> places(InputKind kind) const;
 
  private:
   void add_named();

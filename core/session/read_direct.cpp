@@ -223,8 +223,9 @@ void ask_heads_if_unknown(PlaceReader& reader, const std::vector<Player>& player
   reader.ask_heads(players[0], players[0].shape().back() / parts);
 }
 
-void settle(PlaceReader& reader, const std::vector<Player>& players, std::vector<Trial> trials,
-            const std::string& decided) {
+// Adds the trial that is meant, or the first of those to be asked about, and gives it.
+const Trial& settle(PlaceReader& reader, const std::vector<Player>& players, const std::vector<Trial>& trials,
+                    const std::string& decided) {
   std::size_t chosen = 0;
   std::string why = decided.empty() ? "" : ", as " + decided + " says";
   if (trials.size() > 1) {
@@ -244,6 +245,7 @@ void settle(PlaceReader& reader, const std::vector<Player>& players, std::vector
   for (std::size_t i = 0; i < players.size(); ++i) {
     reader.add(players[i], trial.readings[i], meaning(trial.maps[i]) + why);
   }
+  return trial;
 }
 
 Error no_layout(const Player& player) {
@@ -270,7 +272,7 @@ bool asks_for_heads(PlaceReader& reader, const std::vector<Player>& players, con
 
 void read_direct(PlaceReader& reader) {
   std::vector<Player> players;
-  for (const Role role : needed_roles(SourceKind::kDirect)) {
+  for (const Role role : needed_roles(InputKind::kDirect)) {
     const std::optional<Player> player = reader.choose(role, /*exact=*/true);
     if (!player) return;
     players.push_back(*player);
@@ -292,8 +294,8 @@ void read_direct(PlaceReader& reader) {
   const std::string decided = keep_those_that_agree(players, trials, evidence);
   if (!asked) ask_heads_if_unknown(reader, players, trials.front(), heads);
 
-  const CellMap q = trials.front().maps[0], k = trials.front().maps[1], v = trials.front().maps[2];
-  settle(reader, players, std::move(trials), decided);
+  const Trial& trial = settle(reader, players, trials, decided);
+  const CellMap &q = trial.maps[0], &k = trial.maps[1], &v = trial.maps[2];
   reader.add_output(q.matrices.size() * v.cols.size());
   reader.add_score_bias(q.rows.size(), k.rows.size());
   reader.add_words(q.rows.size(), k.rows.size());

@@ -12,7 +12,7 @@ namespace qkv {
 namespace {
 
 // The kinds of source that the request allows: what the person names is part of it.
-std::vector<SourceKind> kinds_of(const Candidates& candidates) {
+std::vector<InputKind> kinds_of(const Candidates& candidates) {
   const auto named = [&](std::initializer_list<Role> roles) {
     return std::ranges::any_of(roles, [&](Role role) { return candidates.is_named(role); });
   };
@@ -20,21 +20,22 @@ std::vector<SourceKind> kinds_of(const Candidates& candidates) {
     const auto found = candidates.request().tensors.find(role);
     return found != candidates.request().tensors.end() && found->second.empty();
   };
-  if (named({Role::kQ, Role::kK, Role::kV})) return {SourceKind::kDirect};
+  if (candidates.request().kind) return {*candidates.request().kind};
+  if (named({Role::kQ, Role::kK, Role::kV})) return {InputKind::kDirect};
   if (named({Role::kX, Role::kWq, Role::kWk, Role::kWv, Role::kBq, Role::kBk, Role::kBv})) {
-    return {SourceKind::kProjected};
+    return {InputKind::kProjected};
   }
-  if (named({Role::kAttn})) return {SourceKind::kWeights};
-  std::vector<SourceKind> kinds = {SourceKind::kProjected, SourceKind::kDirect};
+  if (named({Role::kAttn})) return {InputKind::kWeights};
+  std::vector<InputKind> kinds = {InputKind::kProjected, InputKind::kDirect};
   // With one of q, k, v or x there, attn is a result beside inputs that are spelt differently.
   const auto is_there = [&](Role role) { return candidates.has(role) && !dropped(role); };
   if (std::ranges::none_of(std::vector{Role::kQ, Role::kK, Role::kV, Role::kX}, is_there)) {
-    kinds.push_back(SourceKind::kWeights);
+    kinds.push_back(InputKind::kWeights);
   }
   return kinds;
 }
 
-std::vector<std::string> missing_roles(const Candidates& candidates, SourceKind kind) {
+std::vector<std::string> missing_roles(const Candidates& candidates, InputKind kind) {
   std::vector<std::string> missing;
   for (const Role role : needed_roles(kind)) {
     if (!candidates.has(role)) missing.emplace_back(role_key(role));
@@ -43,17 +44,22 @@ std::vector<std::string> missing_roles(const Candidates& candidates, SourceKind 
 }
 
 Error inputs_missing(const Candidates& candidates) {
-  const std::vector<std::string> direct = missing_roles(candidates, SourceKind::kDirect);
-  const std::vector<std::string> projected = missing_roles(candidates, SourceKind::kProjected);
+  const std::vector<std::string> direct = missing_roles(candidates, InputKind::kDirect);
+  const std::vector<std::string> projected = missing_roles(candidates, InputKind::kProjected);
   const std::string has = candidates.files().size() == 1 ? ": the file has " : ": the files have ";
-  // The kind of source that the files come closer to is the one that is meant.
-  const bool projected_meant = direct.size() == 3 && projected.size() < 4;
+  // The kind of source that the person chose, or that the files come closer to, is the one that is meant.
+  const std::optional<InputKind> kind = candidates.request().kind;
+  if (kind == InputKind::kWeights)
+    return bad_input("no tensor is named attn or the like" + has + contents_of(candidates.files()));
+  const bool projected_meant = kind ? kind == InputKind::kProjected : direct.size() == 3 && projected.size() < 4;
   const std::vector<std::string>& missing = projected_meant ? projected : direct;
   if (missing.empty()) {
     return bad_input("there are inputs of several layers or modules, but of none of them all" + has +
                      contents_of(candidates.files()));
   }
-  const std::string needed = projected_meant ? "x, wq, wk and wv" : "q, k and v (or x, wq, wk and wv, or attn alone)";
+  const std::string needed = projected_meant ? "x, wq, wk and wv"
+                             : kind          ? "q, k and v"
+                                             : "q, k and v (or x, wq, wk and wv, or attn alone)";
   return bad_input("the inputs are arrays named " + needed + ", but " + joined(missing) +
                    (missing.size() == 1 ? " is" : " are") + " missing" + has + contents_of(candidates.files()));
 }
@@ -86,16 +92,16 @@ std::string number_list(const std::vector<int>& numbers) {
   return joined(texts);
 }
 
-Interpretation interpret(const Candidates& candidates, const AttentionPlace& place, SourceKind kind) {
+Interpretation interpret(const Candidates& candidates, const AttentionPlace& place, InputKind kind) {
   PlaceReader reader(candidates, place);
   switch (kind) {
-    case SourceKind::kProjected:
+    case InputKind::kProjected:
       read_projected(reader);
       break;
-    case SourceKind::kDirect:
+    case InputKind::kDirect:
       read_direct(reader);
       break;
-    case SourceKind::kWeights:
+    case InputKind::kWeights:
       read_given_weights(reader);
       break;
   }
@@ -143,7 +149,7 @@ void count_layers_and_batches(const Interpretation& read, const AttentionPlace& 
 }
 
 // The first layer that agrees with itself, else the first.
-void fill(const Candidates& candidates, const std::vector<AttentionPlace>& places, SourceKind kind,
+void fill(const Candidates& candidates, const std::vector<AttentionPlace>& places, InputKind kind,
           MappingProposal& proposal) {
   std::optional<Interpretation> best;
   AttentionPlace of_best;
@@ -172,6 +178,7 @@ void fill(const Candidates& candidates, const std::vector<AttentionPlace>& place
 struct KeyValue {
   Role role;
   std::string value;
+  bool of_three = false;  // the key was one for three roles
 };
 Result<std::vector<KeyValue>> split_pairs(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, Role>, 3> kThrees = {
@@ -202,7 +209,7 @@ Result<std::vector<KeyValue>> split_pairs(std::string_view text) {
       if (next != std::string_view::npos && !roles_of(rest.substr(0, next)).empty()) break;
       end = text.find(',', end + 1);
     }
-    for (const Role role : roles) pairs.push_back({role, std::string(text.substr(0, end))});
+    for (const Role role : roles) pairs.push_back({role, std::string(text.substr(0, end)), roles.size() > 1});
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   return pairs;
@@ -231,8 +238,8 @@ MappingProposal propose_mapping(const TensorSet& files, const MappingRequest& re
     return proposal;
   }
   std::vector<AttentionPlace> places;
-  SourceKind kind = SourceKind::kDirect;
-  for (const SourceKind each : kinds_of(candidates)) {
+  InputKind kind = InputKind::kDirect;
+  for (const InputKind each : kinds_of(candidates)) {
     if (!places.empty()) break;
     places = candidates.places(each);
     kind = each;
@@ -266,7 +273,11 @@ MappingProposal propose_mapping(const TensorSet& files, const MappingRequest& re
 Status read_map_text(std::string_view text, MappingRequest& request) {
   const Result<std::vector<KeyValue>> pairs = split_pairs(text);
   if (!pairs.ok()) return pairs.error();
-  for (const auto& [role, value] : pairs.value()) request.tensors[role] = value;
+  for (const auto& [role, value, of_three] : pairs.value()) {
+    request.tensors[role] = value;
+    std::erase(request.fused, role);
+    if (of_three) request.fused.push_back(role);
+  }
   return Done{};
 }
 
@@ -280,7 +291,7 @@ Status read_layout_text(std::string_view text, MappingRequest& request) {
   }
   const Result<std::vector<KeyValue>> pairs = split_pairs(text);
   if (!pairs.ok()) return pairs.error();
-  for (const auto& [role, value] : pairs.value()) {
+  for (const auto& [role, value, of_three] : pairs.value()) {
     const Result<Layout> layout = parse_layout(value);
     if (!layout.ok()) return as_usage(layout.error());
     if (const Status fits = check_layout(role, layout.value()); !fits.ok()) return as_usage(fits.error());

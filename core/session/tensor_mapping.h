@@ -36,10 +36,14 @@ struct TensorMapping {
   const MappedTensor* find(Role role) const;
 };
 
+enum class InputKind { kProjected, kDirect, kWeights };
+
 // What the person says of a mapping; everything else is proposed.
 struct MappingRequest {
-  std::map<Role, std::string>
-      tensors;                   // "NAME", or "FILE:NAME" where two files have one; empty: nothing plays the role
+  std::optional<InputKind> kind;  // else of what is named, or of what is there
+  // "NAME", or "FILE:NAME" where two files have one; empty: nothing plays the role.
+  std::map<Role, std::string> tensors;
+  std::vector<Role> fused;       // that take their third of a tensor of all three, where its name does not say so
   std::optional<Layout> layout;  // of every tensor that it can be of
   std::map<Role, Layout> layouts;
   std::optional<int> heads, kv_heads;

@@ -148,7 +148,7 @@ TEST_CASE("mapping: a model's weights need the number of heads, and say so") {
       folder / "gpt2.npz", {array_of("x", {5, 8}, 1), array_of("h.0.attn.c_attn.weight", {8, 24}, 2),
                             array_of("h.0.attn.c_attn.bias", {24}, 3), array_of("h.0.attn.c_proj.weight", {8, 8}, 4),
                             array_of("h.1.attn.c_attn.weight", {8, 24}, 5)});
-  check_refused(qkvlab({"run", file, "-o", out}), 3, "choose with --heads 1");
+  check_refused(qkvlab({"run", file, "-o", out}), 3, "choose with --heads N");
   check_silent(qkvlab({"run", file, "--heads", "2", "-o", out}));
   const std::vector<float> fused = values(file, "h.0.attn.c_attn.weight"), wk = values(out, "wk");
   REQUIRE(wk.size() == 64);
@@ -157,7 +157,7 @@ TEST_CASE("mapping: a model's weights need the number of heads, and say so") {
   const Json mapping = inspected({file})["mapping"];
   CHECK(mapping["layers"] == Json({0, 1}));
   REQUIRE(mapping["questions"].size() == 1);
-  CHECK(mapping["questions"][0]["flag"] == "--heads 1");
+  CHECK(mapping["questions"][0]["flag"] == "--heads N");
   CHECK(mapping["questions"][0]["choices"][1]["value"] == "2");
 }
 

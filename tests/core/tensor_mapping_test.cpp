@@ -291,6 +291,18 @@ TensorFile table_file(const std::string& name, const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("mapping: Q, K and V may be one and the same tensor, or the parts of one of any name") {
+  MappingRequest request;
+  REQUIRE(read_map_text("q=x,k=x,v=x", request).ok());
+  const std::vector<NamedArray> arrays = {any_array("x", {5, 6})};
+  const Session same = opened(arrays, request);
+  CHECK(std::get<DirectSource>(same.problem.source).v[0]->coeff(4, 5) == std::get<0>(arrays[0].values)[29]);
+  REQUIRE(read_map_text("qkv=x", request).ok());
+  request.heads = 2;
+  const Session parts = opened(arrays, request);
+  CHECK(std::get<DirectSource>(parts.problem.source).v[1]->coeff(4, 0) == std::get<0>(arrays[0].values)[29]);
+}
+
 TEST_CASE("mapping: tokens are texts, of the batch that is read") {
   TensorSet files = set_of({any_array("q", {2, 1, 3, 4}), any_array("k", {2, 1, 3, 4}), any_array("v", {2, 1, 3, 4})});
   files.push_back({"tokens.npy", text_file("tokens", {2, 3}, U"abc\u8001\u9f20d")});
