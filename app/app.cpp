@@ -172,14 +172,13 @@ void App::Impl::draw_root() {
   for (const std::string& file : preferences.recent)
     recent.push_back({std::filesystem::path(file).filename().string(), file});
   const CommandContext now = context();
-  if (!dialogs.any_open()) handle_shortcuts(now, !ui.keyboard_is_free(), queue);
+  if (!is_asking()) handle_shortcuts(now, !ui.keyboard_is_free(), queue);
   draw_top_bar(ui, {session.title, history.is_modified(), preferences.theme, now, undo, redo, &examples, &recent},
                queue);
   draw_panels({0, kTopBarHeight}, {size.x, size.y - kStatusHeight});
   double zoom = 1;
   for (const auto& [axis, view] : stage.axes) zoom = std::max(zoom, view.zoom);
-  const bool busy = engine.busy() || lens_engine.busy() || compare_engine.busy();
-  if (is_refining(computed->trace)) ui.redraw_within(0.1);
+  const bool busy = engine.busy() || lens_engine.busy() || compare_engine.busy() || opening.is_running();
   if (is_refining(computed->trace)) ui.redraw_within(0.1);
   if (busy) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
   draw_status_bar(ui, input(), {busy, zoom, failure ? failure->message : std::string()}, {0, size.y - kStatusHeight},
@@ -232,9 +231,9 @@ void App::Impl::draw_stage(ImVec2 min, ImVec2 max) {
   ImGui::BeginChild("stage", {max.x - min.x, max.y - min.y}, false,
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
   const StageInput in = input();
-  const bool keys_are_free = !dialogs.any_open() && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
+  const bool keys_are_free = !is_asking() && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
   if (stage.enlarged && keys_are_free && ui.keyboard_is_free() && take_escape(ui)) run(CommandId::kEnlarge);
-  if (!dialogs.any_open()) handle_cell_keys(ui, in, stage, queue);
+  if (!is_asking()) handle_cell_keys(ui, in, stage, queue);
   const float used = draw_tab_bar(ui, in, compare, min, max.x - min.x, queue);
   const ImVec2 top{min.x, min.y + used};
   if (compare.shown) {
@@ -264,6 +263,8 @@ void App::Impl::draw_dialogs() {
   ImGui::PushFont(fonts.get(FontRole::kText13));
   draw_palette(ui, context(), dialogs.palette, queue);
   if (const auto chosen = draw_file_dialog(ui, dialogs.file)) file_chosen(dialogs.file.purpose, *chosen);
+  opening.draw(ui);
+  if (auto opened = opening.take()) show_opened(std::move(*opened));
   const std::filesystem::path mapped = dialogs.mapping.path;
   if (auto session = draw_mapping_dialog(ui, dialogs.mapping)) take_opened(std::move(*session), mapped, false);
   if (const auto request = draw_export_dialog(ui, input(), dialogs.exporting)) export_picture(*request);

@@ -213,16 +213,21 @@ void App::Impl::replace_session(Session session, fs::path from) {
 
 // Tensors whose names and shapes leave something open, or that make no session, are asked about.
 void App::Impl::load(const fs::path& from, bool ask_what_is_what) {
-  const auto failed = [&](const Error& error) { say("Could not open " + from.string() + ": " + error.message, 9); };
-  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(from);
-  if (!opened) return failed(opened.error());
-  if (Session* session = std::get_if<Session>(&opened.value())) {
-    if (ask_what_is_what) say(from.filename().string() + " is a session, which says itself what is what");
-    return take_opened(std::move(*session), from, true);
+  std::error_code failed;
+  const std::uintmax_t bytes = fs::file_size(from, failed);
+  redraw = true;
+  if (!failed && bytes >= kLargeFile) return opening.start(from, ask_what_is_what);
+  show_opened({from, ask_what_is_what, qkv::open_file(from)});
+}
+
+void App::Impl::show_opened(FileOpening::Finished file) {
+  if (!file.opened) return say("Could not open " + file.path.string() + ": " + file.opened.error().message, 9);
+  if (Session* session = std::get_if<Session>(&file.opened.value())) {
+    if (file.ask_what_is_what) say(file.path.filename().string() + " is a session, which says itself what is what");
+    return take_opened(std::move(*session), file.path, true);
   }
-  MappingDialogState asked;
-  open_mapping_dialog(asked, from, std::move(std::get<TensorFile>(opened.value())));
-  if (asked.session && !ask_what_is_what) return take_opened(std::move(*asked.session), from, false);
+  auto& asked = std::get<MappingDialogState>(file.opened.value());
+  if (asked.session && !file.ask_what_is_what) return take_opened(std::move(*asked.session), file.path, false);
   dialogs.mapping = std::move(asked);
   redraw = true;
 }

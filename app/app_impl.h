@@ -19,6 +19,7 @@
 #include "app/panels/inspector.h"
 #include "app/panels/mapping_dialog.h"
 #include "app/panels/message_dialogs.h"
+#include "app/panels/opening.h"
 #include "app/panels/setup_panel.h"
 #include "core/session/history.h"
 
@@ -46,6 +47,7 @@ struct App::Impl {
         engine(services.wake, services.most_held_bytes),
         lens_engine(services.wake),
         compare_engine(services.wake),
+        opening(services.wake),
         history(worked_example()),
         sources(std::make_unique<SourcePictures>(services.wake)) {}
 
@@ -58,6 +60,7 @@ struct App::Impl {
   Engine engine;
   LensEngine lens_engine;
   CompareEngine compare_engine;
+  FileOpening opening;
   History history;
   std::filesystem::path path;                // where Save writes
   std::shared_ptr<const Computed> computed;  // never null after open()
@@ -95,6 +98,7 @@ struct App::Impl {
     return {history.current(), *computed, version, lens.get(), sources.get(), tokens};
   }
   CommandContext context() const;
+  bool is_asking() const { return dialogs.any_open() || opening.is_running(); }
   void begin_ui();
   void draw_root();
   void draw_panels(ImVec2 min, ImVec2 max);
@@ -114,6 +118,7 @@ struct App::Impl {
   void run_view_command(CommandId command);
   void replace_session(Session session, std::filesystem::path from);
   void load(const std::filesystem::path& from, bool ask_what_is_what = false);
+  void show_opened(FileOpening::Finished file);
   void take_opened(Session session, const std::filesystem::path& from, bool is_session);
   void save_to(const std::filesystem::path& to);
   void with_saved_work(std::function<void()> then);

@@ -2,10 +2,14 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "app/panels/opening.h"
 #include "core/base/file.h"
 #include "core/tensor_io/npz.h"
 #include "tests/app/harness.h"
@@ -176,4 +180,38 @@ TEST_CASE("mapping dialog: the layers and heads of a model") {
   CHECK(source.heads == 2);
   CHECK(source.wk->coeff(0, 0) == std::get<std::vector<float>>(arrays[3].values)[8]);
   CHECK(h.app().session().title.ends_with(", layer 2"));
+}
+
+TEST_CASE("a large file is read off the UI thread, and can be given up") {
+  // Only q, k and v are opened; what makes the file large is left alone.
+  const TensorsOnDisk file({array_of("q", {2, 4, 3}, 1), array_of("k", {2, 4, 3}, 2), array_of("v", {2, 4, 3}, 3),
+                            array_of("other", {9 << 10, 1 << 10}, 4)});
+  REQUIRE(fs::file_size(file.path()) >= kLargeFile);
+  Harness h;
+  h.app().open_file(file.path());
+  CHECK(h.app().session().tokens.size() == 3);  // the one before, until a frame finds the file read
+  for (int i = 0; i < 6000 && h.app().session().tokens.size() == 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    h.frames(1);
+  }
+  CHECK(h.app().session().tokens.size() == 4);
+  h.frames(2);
+  CHECK_FALSE(h.has("opening/cancel"));
+
+  std::atomic<int> read = 0;
+  FileOpening opening([&] { ++read; });
+  opening.start(file.path(), false);
+  CHECK(opening.is_running());
+  opening.give_up();
+  CHECK_FALSE(opening.is_running());
+  for (int i = 0; i < 6000 && read == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(read == 1);
+  CHECK_FALSE(opening.take());
+  opening.start(file.path().string() + ".missing", true);
+  for (int i = 0; i < 6000 && read == 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::optional<FileOpening::Finished> missing = opening.take();
+  REQUIRE(missing);
+  CHECK(missing->ask_what_is_what);
+  REQUIRE_FALSE(missing->opened.ok());
+  CHECK(missing->opened.error().code == ErrorCode::kCannotRead);
 }
