@@ -67,7 +67,7 @@ std::vector<Role> needed_roles(InputKind kind) {
 }
 
 std::string contents_of(const TensorSet& files) {
-  constexpr std::size_t kNamed = 20;
+  constexpr std::size_t kNamed = 8;
   std::vector<std::string> parts;
   std::size_t count = 0;
   for (const NamedTensors& file : files) {
