@@ -138,6 +138,7 @@ Json diagnosis_json(const Diagnosis& diagnosis) {
     json["explanations"].push_back({{"causes", causes},
                                     {"complete", each.complete},
                                     {"tied_with_first", i <= diagnosis.ties},
+                                    {"wrong_left", each.wrong_left},
                                     {"remaining", number_json(each.remaining)}});
   }
   json["explained_up_to"] = diagnosis.explanations.empty() ? Json(nullptr) : Json(file_key(diagnosis.explained));

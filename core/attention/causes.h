@@ -30,6 +30,7 @@ std::vector<Cause> seen_causes(InputCache& cache, const std::vector<OtherMatrix>
 // One or two causes that, computed, come close to what somebody else has.
 struct CauseFit {
   std::vector<Cause> causes;
+  double wrong_left = 0;  // of the wrong cells in the rows tried, the part that stays wrong
   double remaining = 0;   // the largest error that they leave, as a part of the largest number of its matrix
   bool complete = false;  // that is within the tolerance, or within what rounding to `format` leaves
   NumberFormat format = NumberFormat::kFloat64;  // of that rounding; kFloat64: nothing is left to round

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "core/attention/altered_pass.h"
@@ -81,6 +82,7 @@ class Search {
     result.before = before_;
     result.rows = cache_.shapes().nq;
     result.rows_tried = static_cast<Index>(rows_.size());
+    wrong_ = std::max<Index>(1, count_wrong(ours_));
     measure_rounding();
     result.rounding = rounding_alone();
     try_singles(causes_, result);
@@ -132,6 +134,18 @@ class Search {
       return worst <= limit;
     });
     return worst <= limit ? worst : kInfinity;
+  }
+
+  // Wrong cells under `altered`.
+  Index count_wrong(const Altered& altered) {
+    AlteredPass pass(cache_, altered);
+    Index wrong = 0;
+    for_each_row(pass, rows_, [&](const Target& target, std::size_t head, Index row, const Eigen::RowVectorXd& ours) {
+      const auto theirs = target.theirs->heads[head].row(row);
+      for (Index col = 0; col < ours.size(); ++col) wrong += cell_error(ours(col), theirs(col)) > target.found->bound;
+      return true;
+    });
+    return wrong;
   }
 
   // How much rounding every step changes in each format.
@@ -190,12 +204,19 @@ class Search {
     return NumberFormat::kFloat64;
   }
 
-  void keep(std::vector<Cause> causes, double left) {
+  // A fit is kept that is complete, or leaves little, or leaves few cells wrong: then what else is wrong is elsewhere.
+  void keep(std::vector<Cause> causes, const Altered& altered, double left) {
+    constexpr double kFew = 0.2;
     const bool within = left <= close_;
     const NumberFormat format = within ? NumberFormat::kFloat64 : rounding_of(left);
     const bool complete = within || format != NumberFormat::kFloat64;
     const bool most = left <= before_ / 10 && left <= 0.05;
-    if (complete || most) found_.push_back({std::move(causes), left, complete, format});
+    const bool single = causes.size() == 1;
+    if (!complete && !most && !single) return;
+    const double wrong_left = complete ? 0 : static_cast<double>(count_wrong(altered)) / static_cast<double>(wrong_);
+    if (complete || most || wrong_left <= kFew) {
+      found_.push_back({std::move(causes), wrong_left, left, complete, format});
+    }
   }
 
   bool too_much_work(const Altered& altered, double limit) const {
@@ -210,7 +231,7 @@ class Search {
       cause.apply(altered);
       if (too_much_work(altered, limits_.of_one_that_needs_all_rows)) continue;
       ++result.singles;
-      keep({cause}, remaining(altered, rows_, before_ / 2));
+      keep({cause}, altered, remaining(altered, rows_, before_ / 2));
     }
   }
 
@@ -229,7 +250,9 @@ class Search {
         if (!possible || too_much_work(altered, limits_.of_a_pair) || result.pairs == most) continue;
         ++result.pairs;
         const double first = remaining(altered, few_rows_, before_ / 10);
-        if (std::isfinite(first)) keep({causes_[a], causes_[b]}, remaining(altered, rows_, before_ / 10));
+        if (std::isfinite(first)) {
+          keep({causes_[a], causes_[b]}, altered, remaining(altered, rows_, before_ / 10));
+        }
       }
     }
   }
@@ -237,11 +260,12 @@ class Search {
   // Complete ones first; of those, and of the others, by what they leave. What leaves the same keeps its order.
   void rank(Diagnosis& result) {
     std::stable_sort(found_.begin(), found_.end(), [](const CauseFit& a, const CauseFit& b) {
-      return std::pair(!a.complete, a.remaining) < std::pair(!b.complete, b.remaining);
+      return std::tuple(!a.complete, a.wrong_left, a.remaining) < std::tuple(!b.complete, b.wrong_left, b.remaining);
     });
     if (found_.empty()) return;
     const auto same = [best = found_.front()](const CauseFit& each) {
-      return each.complete == best.complete && each.remaining <= 4 * best.remaining + 1e-12;
+      return each.complete == best.complete && each.wrong_left == best.wrong_left &&
+             each.remaining <= 4 * best.remaining + 1e-12;
     };
     const auto end = std::find_if_not(found_.begin(), found_.end(), same);
     std::stable_sort(found_.begin(), end, [this](const CauseFit& a, const CauseFit& b) {
@@ -267,6 +291,7 @@ class Search {
   Altered ours_;
   std::vector<Cause> causes_;
   double close_ = 0, before_ = 0;
+  Index wrong_ = 1;  // cells of ours in rows_
   std::vector<Index> rows_, few_rows_;
   std::vector<std::vector<double>> rounding_sizes_;  // by format, then target
   std::vector<bool> stored_in_;                      // by format: their numbers are of it

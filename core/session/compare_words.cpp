@@ -49,11 +49,16 @@ void add_explanation(const Comparison& comparison, DiagnosisWords& words) {
     words.lines.emplace_back("what it does", cause.meaning);
     words.lines.emplace_back("to fix it", cause.fix);
   }
+  if (!best.complete) {
+    const std::string right = format_fixed(100 * (1 - best.wrong_left), 1, false);
+    words.lines.emplace_back("with it",
+                             right + " % of the wrong cells are right; the others are wrong for another reason");
+  }
   std::string then = "the largest error falls from " + part_words(diagnosis.before) + " to ";
   then += best.format == NumberFormat::kFloat64
               ? part_words(best.remaining)
               : "what rounding to " + std::string(format_name(best.format)) + " leaves";
-  words.lines.emplace_back("with it", then);
+  if (best.complete) words.lines.emplace_back("with it", then);
   for (const Difference& difference : comparison.differences) {
     if (difference.equal() || difference.kind <= diagnosis.explained) continue;
     words.lines.emplace_back("but", std::string(file_key(difference.kind)) + " differs for another reason as well");
@@ -64,7 +69,7 @@ void add_explanation(const Comparison& comparison, DiagnosisWords& words) {
     if (i <= diagnosis.ties) {
       words.lines.emplace_back("or else", names_of(other) + ": the numbers here are the same");
     } else if (other.complete || !best.complete) {
-      words.lines.emplace_back("less likely", names_of(other) + ": leaves " + part_words(other.remaining));
+      words.lines.emplace_back("less likely", names_of(other));
     }
   }
 }

@@ -299,6 +299,30 @@ TEST_CASE("two causes at once, a cause of the first step alone, and none") {
   check_named(first, "causal-missing");
   CHECK(first.diagnosis.explained == MatrixKind::kAttn);
 
+  // A mask that hides the diagonal, in a softmax that gives NaN where nothing is seen.
+  const Problem causal = with(random_problem(2, 2, 8, 8, 6, 5, 3), {.causal = true});
+  OtherMatrix strict{MatrixKind::kAttn};
+  for (const Slow& head : slow_heads(with(causal, {}))) {
+    MatrixD weights = MatrixD::Zero(8, 8);
+    for (Index i = 0; i < 8; ++i) {
+      const double sum = head.attn.row(i).head(i).sum();
+      for (Index j = 0; j < 8; ++j) weights(i, j) = j < i ? head.attn(i, j) / sum : 0;
+      if (i == 0) weights.row(0).setConstant(std::nan(""));
+    }
+    strict.heads.push_back(weights);
+  }
+  check_named(compare(causal, {strict}), "causal-strict + dead-nan");
+
+  // The first query is another one: what explains all the others is a part of the cause, and said to be no more.
+  for (MatrixD& head : strict.heads) head.row(0).setConstant(0.5);
+  const Outcome part = compare(causal, {strict});
+  CAPTURE(all_named(part.diagnosis));
+  REQUIRE(!part.diagnosis.explanations.empty());
+  CHECK(named(part.diagnosis.explanations[0]) == "causal-strict");
+  CHECK(!part.diagnosis.explanations[0].complete);
+  CHECK(part.diagnosis.explanations[0].wrong_left > 0);
+  CHECK(part.diagnosis.explanations[0].wrong_left < 0.2);
+
   const Outcome none = compare(ours, {out});
   CHECK(none.diagnosis.explanations.empty());
   CHECK(none.diagnosis.rounding == NumberFormat::kFloat64);
