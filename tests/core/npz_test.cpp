@@ -284,7 +284,7 @@ TEST_CASE("npz: a part of a stored array is read alone, damage elsewhere does no
 namespace {
 
 void append(Bytes& bytes, std::uint64_t value, int count) {
-  for (int i = 0; i < count; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
+  for (int i = 0; i < count; ++i) bytes.push_back(static_cast<std::byte>(i < 8 ? value >> (8 * i) : 0));
 }
 void append(Bytes& bytes, std::span<const std::byte> more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
 
