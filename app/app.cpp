@@ -66,6 +66,8 @@ bool App::prepare_fonts(float scale) {
   return true;
 }
 
+void App::compare_with(const std::filesystem::path& path) { impl_->compare_with(path); }
+
 void App::type_character(char32_t character) {
   if (character >= 32 && character != 127) append_utf8(impl_->ui.typed, character);
   impl_->redraw = true;
@@ -75,6 +77,7 @@ void App::frame() {
   Impl& a = *impl_;
   a.take_results();
   a.update_lens();
+  a.update_comparison();
   a.begin_ui();
   a.draw_root();
   a.draw_dialogs();
@@ -124,6 +127,7 @@ CommandContext App::Impl::context() const {
   c.raw_tokens = history.current().view.raw_tokens;
   c.only_weights = is_weights_only(history.current().problem.source);
   c.many_heads = computed->trace.shapes.heads > 1;
+  c.has_comparison = !compare.other.empty();
   return c;
 }
 
@@ -131,6 +135,7 @@ void App::Impl::begin_ui() {
   redraw = false;
   drawn = computed;
   drawn_lens = lens;
+  drawn_comparison = compare.result;
   drawn_problem = history.current().problem;
   ui.theme = preferences.theme;
   if (styled != ui.theme) {
@@ -167,14 +172,13 @@ void App::Impl::draw_root() {
   for (const std::string& file : preferences.recent)
     recent.push_back({std::filesystem::path(file).filename().string(), file});
   const CommandContext now = context();
-  if (!dialogs.any_open()) handle_shortcuts(now, !ui.keyboard_is_free(), queue);
+  if (!is_asking()) handle_shortcuts(now, !ui.keyboard_is_free(), queue);
   draw_top_bar(ui, {session.title, history.is_modified(), preferences.theme, now, undo, redo, &examples, &recent},
                queue);
   draw_panels({0, kTopBarHeight}, {size.x, size.y - kStatusHeight});
   double zoom = 1;
   for (const auto& [axis, view] : stage.axes) zoom = std::max(zoom, view.zoom);
-  const bool busy = engine.busy() || lens_engine.busy();
-  if (is_refining(computed->trace)) ui.redraw_within(0.1);
+  const bool busy = engine.busy() || lens_engine.busy() || compare_engine.busy() || opening.is_running();
   if (is_refining(computed->trace)) ui.redraw_within(0.1);
   if (busy) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
   draw_status_bar(ui, input(), {busy, zoom, failure ? failure->message : std::string()}, {0, size.y - kStatusHeight},
@@ -227,11 +231,16 @@ void App::Impl::draw_stage(ImVec2 min, ImVec2 max) {
   ImGui::BeginChild("stage", {max.x - min.x, max.y - min.y}, false,
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
   const StageInput in = input();
-  const bool keys_are_free = !dialogs.any_open() && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
+  const bool keys_are_free = !is_asking() && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
   if (stage.enlarged && keys_are_free && ui.keyboard_is_free() && take_escape(ui)) run(CommandId::kEnlarge);
-  if (!dialogs.any_open()) handle_cell_keys(ui, in, stage, queue);
-  const float used = draw_tab_bar(ui, in, min, max.x - min.x, queue);
+  if (!is_asking()) handle_cell_keys(ui, in, stage, queue);
+  const float used = draw_tab_bar(ui, in, compare, min, max.x - min.x, queue);
   const ImVec2 top{min.x, min.y + used};
+  if (compare.shown) {
+    draw_compare_tab(ui, in, stage, compare, top, max, queue);
+    ImGui::EndChild();
+    return;
+  }
   switch (in.session.view.tab) {
     case Tab::kHead:
       draw_head_tab(ui, in, stage, top, max, queue);
@@ -254,6 +263,10 @@ void App::Impl::draw_dialogs() {
   ImGui::PushFont(fonts.get(FontRole::kText13));
   draw_palette(ui, context(), dialogs.palette, queue);
   if (const auto chosen = draw_file_dialog(ui, dialogs.file)) file_chosen(dialogs.file.purpose, *chosen);
+  opening.draw(ui);
+  if (auto opened = opening.take()) show_opened(std::move(*opened));
+  const std::filesystem::path mapped = dialogs.mapping.path;
+  if (auto session = draw_mapping_dialog(ui, dialogs.mapping)) take_opened(std::move(*session), mapped, false);
   if (const auto request = draw_export_dialog(ui, input(), dialogs.exporting)) export_picture(*request);
   if (dialogs.exporting.browse) {
     dialogs.exporting.browse = false;
@@ -304,6 +317,30 @@ void App::Impl::take_results() {
   if (auto error = engine.take_error()) {
     say(error->message, 7);
     failure = std::move(error);
+  }
+}
+
+void App::Impl::compare_with(const std::filesystem::path& other) {
+  compare = CompareState{};
+  compare.other = other;
+  compare.shown = true;
+  redraw = true;
+}
+
+void App::Impl::update_comparison() {
+  if (compare.shown && compare.asked_for.lock() != computed) {
+    compare.asked_for = computed;
+    compare_engine.request({computed->session, compare.other});
+  }
+  if (auto result = compare_engine.take_result(); result && result->other == compare.other) {
+    compare.result = std::move(result);
+    compare.failure.clear();
+    redraw = true;
+  }
+  if (const auto error = compare_engine.take_error()) {
+    compare.result.reset();
+    compare.failure = error->message;
+    redraw = true;
   }
 }
 

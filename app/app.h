@@ -40,6 +40,8 @@ class App {
   void open(Session session, std::filesystem::path path);
   // Opens a file as the menu would: errors become a message in the window, unsaved work is asked about.
   void open_file(const std::filesystem::path& path);
+  // Compares with a file and shows it on a tab of its own.
+  void compare_with(const std::filesystem::path& path);
 
   // Before ImGui::NewFrame: loads glyphs that the last frame missed, for `scale` device pixels per logical pixel.
   // True if the font atlas was rebuilt, so that its texture must be uploaded again.

@@ -38,6 +38,17 @@ void App::Impl::run(CommandId command) {
         open_file_dialog(dialogs.file, FilePurpose::kOpen, path.empty() ? fs::path() : path.parent_path() / "");
       });
       break;
+    case CommandId::kOpenTensors:
+      with_saved_work([this] {
+        open_file_dialog(dialogs.file, FilePurpose::kOpenTensors, path.empty() ? fs::path() : path.parent_path() / "");
+      });
+      break;
+    case CommandId::kCompare:
+      open_file_dialog(dialogs.file, FilePurpose::kCompare, path.empty() ? fs::path() : path.parent_path() / "");
+      break;
+    case CommandId::kTabCompare:
+      compare.shown = !compare.other.empty();
+      break;
     case CommandId::kSave:
       if (!path.empty()) {
         save_to(path);
@@ -112,6 +123,9 @@ void App::Impl::run_view_command(CommandId command) {
   const auto zoom = [&](double factor) {
     for (auto& [axis, axis_view] : stage.axes) axis_view.zoom = std::max(1.0, axis_view.zoom * factor);
   };
+  const auto is_tab = command == CommandId::kTabHead || command == CommandId::kTabHeads ||
+                      command == CommandId::kTabConcat || command == CommandId::kTabProjection;
+  if (is_tab) compare.shown = false;
   switch (command) {
     case CommandId::kTabHead:
       view.tab = Tab::kHead;
@@ -190,24 +204,40 @@ void App::Impl::replace_session(Session session, fs::path from) {
   path = std::move(from);
   stage = StageState{};
   setup = SetupState{};
+  compare = CompareState{};
   ui.focus.clear();
   recompute();
   // Panels need a trace to draw: the first is waited for, however large its session.
   if (computed == nullptr) wait_for_newest();
 }
 
-void App::Impl::load(const fs::path& from) {
-  Result<Session> session = open_any(from);
-  if (!session) {
-    say("Could not open " + from.string() + ": " + session.error().message, 9);
-    return;
+// Tensors whose names and shapes leave something open, or that make no session, are asked about.
+void App::Impl::load(const fs::path& from, bool ask_what_is_what) {
+  std::error_code failed;
+  const std::uintmax_t bytes = fs::file_size(from, failed);
+  redraw = true;
+  if (!failed && bytes >= kLargeFile) return opening.start(from, ask_what_is_what);
+  show_opened({from, ask_what_is_what, qkv::open_file(from)});
+}
+
+void App::Impl::show_opened(FileOpening::Finished file) {
+  if (!file.opened) return say("Could not open " + file.path.string() + ": " + file.opened.error().message, 9);
+  if (Session* session = std::get_if<Session>(&file.opened.value())) {
+    if (file.ask_what_is_what) say(file.path.filename().string() + " is a session, which says itself what is what");
+    return take_opened(std::move(*session), file.path, true);
   }
+  auto& asked = std::get<MappingDialogState>(file.opened.value());
+  if (asked.session && !file.ask_what_is_what) return take_opened(std::move(*asked.session), file.path, false);
+  dialogs.mapping = std::move(asked);
+  redraw = true;
+}
+
+void App::Impl::take_opened(Session session, const fs::path& from, bool is_session) {
   const auto folder = assets_folder();
   std::error_code failed;
   // Examples are templates: saving asks for a place.
   const bool is_example = folder && fs::equivalent(from.parent_path(), *folder / "sessions", failed);
-  const bool is_session = from.extension() == ".json";
-  replace_session(std::move(session).value(), is_example || !is_session ? fs::path() : from);
+  replace_session(std::move(session), is_example || !is_session ? fs::path() : from);
   if (!is_example) remember(from);
 }
 
@@ -258,11 +288,12 @@ void App::Impl::with_overwrite_asked(const fs::path& to, std::function<void()> t
 void App::Impl::export_picture(const ExportRequest& request) {
   FigureSpec spec = request.spec;
   spec.look = history.current().view;
-  const auto write = [this, spec, to = request.path] {
+  const auto write = [this, spec, to = request.path, format = request.format, scale = request.scale] {
     wait_for_newest();  // the picture is of what was edited, not of the last result
     const Result<Figure> figure = layout_figure(computed->session, computed->trace, spec, labels.shaper());
-    const Result<Bytes> png = figure ? figure_png(figure.value(), labels.shaper()) : Result<Bytes>(figure.error());
-    const Status done = png ? write_file_atomically(to, png.value()) : Status(png.error());
+    const Result<Bytes> picture =
+        figure ? figure_bytes(figure.value(), labels.shaper(), format, scale) : Result<Bytes>(figure.error());
+    const Status done = picture ? write_file_atomically(to, picture.value()) : Status(picture.error());
     if (!done) {
       dialogs.exporting.problem = "Could not write " + to.string() + ": " + done.error().message;
       dialogs.exporting.open = dialogs.exporting.just_opened = true;
@@ -283,6 +314,9 @@ void App::Impl::wait_for_newest() {
   update_lens();
   lens_engine.wait();
   update_lens();
+  update_comparison();
+  compare_engine.wait();
+  update_comparison();
   if (sources->wait()) redraw = true;
 }
 
@@ -308,6 +342,12 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
   switch (purpose) {
     case FilePurpose::kOpen:
       load(chosen);
+      break;
+    case FilePurpose::kOpenTensors:
+      load(chosen, /*ask_what_is_what=*/true);
+      break;
+    case FilePurpose::kCompare:
+      compare_with(chosen);
       break;
     case FilePurpose::kSaveAs: {
       const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + ".qkv.json");

@@ -7,15 +7,19 @@
 
 #include "app/app.h"
 #include "app/assets.h"
+#include "app/engine/compare.h"
 #include "app/engine/engine.h"
 #include "app/engine/lens.h"
 #include "app/panels/cell_editor.h"
+#include "app/panels/compare_tab.h"
 #include "app/panels/export_dialog.h"
 #include "app/panels/file_dialog.h"
 #include "app/panels/frame_panels.h"
 #include "app/panels/heads_tab.h"
 #include "app/panels/inspector.h"
+#include "app/panels/mapping_dialog.h"
 #include "app/panels/message_dialogs.h"
+#include "app/panels/opening.h"
 #include "app/panels/setup_panel.h"
 #include "core/session/history.h"
 
@@ -25,12 +29,13 @@ struct Dialogs {
   FileDialogState file;
   MatrixId saving;  // of FilePurpose::kSaveMatrix
   ExportState exporting;
+  MappingDialogState mapping;
   QuestionState question;
   InfoState shortcuts, about;
   PaletteState palette;
   std::function<void(Answer)> on_answer;  // of `question`
   bool any_open() const {
-    return file.open || exporting.open || question.open || shortcuts.open || about.open || palette.open;
+    return file.open || exporting.open || mapping.open || question.open || shortcuts.open || about.open || palette.open;
   }
 };
 
@@ -41,6 +46,8 @@ struct App::Impl {
         labels(*services.images),
         engine(services.wake, services.most_held_bytes),
         lens_engine(services.wake),
+        compare_engine(services.wake),
+        opening(services.wake),
         history(worked_example()),
         sources(std::make_unique<SourcePictures>(services.wake)) {}
 
@@ -52,6 +59,8 @@ struct App::Impl {
   Ui ui;
   Engine engine;
   LensEngine lens_engine;
+  CompareEngine compare_engine;
+  FileOpening opening;
   History history;
   std::filesystem::path path;                // where Save writes
   std::shared_ptr<const Computed> computed;  // never null after open()
@@ -61,6 +70,7 @@ struct App::Impl {
   std::optional<LensRequest> lens_request;  // the newest
   std::shared_ptr<const Computed> drawn;
   std::shared_ptr<const LensResult> drawn_lens;
+  std::shared_ptr<const CompareResult> drawn_comparison;
   Problem drawn_problem;
   TokenStyle detected_tokens = TokenStyle::kPlain;  // of the session
   std::uint64_t version = 1;
@@ -71,6 +81,7 @@ struct App::Impl {
   std::unique_ptr<SourcePictures> sources;  // never null
   InspectorState inspector;
   HeadsState heads;
+  CompareState compare;
   FillForm fill;
   Dialogs dialogs;
   std::vector<Toast> toasts;
@@ -87,6 +98,7 @@ struct App::Impl {
     return {history.current(), *computed, version, lens.get(), sources.get(), tokens};
   }
   CommandContext context() const;
+  bool is_asking() const { return dialogs.any_open() || opening.is_running(); }
   void begin_ui();
   void draw_root();
   void draw_panels(ImVec2 min, ImVec2 max);
@@ -96,14 +108,18 @@ struct App::Impl {
   void apply_queue();
   void recompute();  // after the session changed
   void take_results();
-  void update_lens();  // asks for what the view wants to see, and takes what is there
+  void compare_with(const std::filesystem::path& other);
+  void update_comparison();  // asks for the comparison of what is shown now, and takes what is there
+  void update_lens();        // asks for what the view wants to see, and takes what is there
   void say(std::string text, double seconds = 5);
 
   // app_commands.cpp: what commands do
   void run(CommandId command);
   void run_view_command(CommandId command);
   void replace_session(Session session, std::filesystem::path from);
-  void load(const std::filesystem::path& from);
+  void load(const std::filesystem::path& from, bool ask_what_is_what = false);
+  void show_opened(FileOpening::Finished file);
+  void take_opened(Session session, const std::filesystem::path& from, bool is_session);
   void save_to(const std::filesystem::path& to);
   void with_saved_work(std::function<void()> then);
   void with_overwrite_asked(const std::filesystem::path& to, std::function<void()> then);

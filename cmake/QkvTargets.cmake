@@ -21,6 +21,13 @@ function(qkv_sanitize target)
   endif()
 endfunction()
 
+# A library that the fuzzers need but do not test: neither instrumented nor optimized, since that takes minutes.
+function(qkv_outside_fuzzing target)
+  if(QKV_BUILD_FUZZ)
+    target_compile_options(${target} PRIVATE -fno-sanitize=all -O0)
+  endif()
+endfunction()
+
 # A static library of one layer. What it may know is what it links.
 function(qkv_library target)
   add_library(${target} STATIC ${ARGN})
@@ -32,7 +39,7 @@ endfunction()
 
 # Headers that most files of a target read, compiled once. Eigen alone costs seconds a file.
 function(qkv_precompile target)
-  if(NOT QKV_SANITIZE)
+  if(NOT QKV_SANITIZE OR QKV_BUILD_FUZZ)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
 endfunction()

@@ -1,5 +1,5 @@
 // One heat map: from a pixel to a cell, from the cell's value to a colour.
-// CELL_…, MAX_SAMPLES and TABLE_SIZE come from C++ (heatmap_renderer.cpp). Lengths are device pixels,
+// CELL_…, LOG_START, MAX_SAMPLES and TABLE_SIZE come from C++ (heatmap_renderer.cpp). Lengths are device pixels,
 // y grows downwards; "drawn" is what is on screen, the transpose of "stored" where u_transposed.
 
 uniform sampler2D u_values;     // stored, .r = value
@@ -21,6 +21,9 @@ uniform float u_radius;         // corner radius of the viewport
 uniform float u_low, u_high;    // ends of the colour scale
 uniform float u_prescale;       // power of two that keeps high − low finite
 uniform bool u_flat;            // every value is drawn in mid-scale
+uniform bool u_log;             // a logarithmic scale: 0 has the first colour of the table for its own
+uniform float u_log_low;        // log2 of the low end
+uniform float u_log_factor;     // 1 / log2(high / low)
 
 uniform vec4 u_masked, u_masked_line, u_nan, u_warning;
 uniform vec4 u_ink_low, u_ink_high;  // marks on the colours of the two ends
@@ -62,8 +65,13 @@ Cell read_cell(ivec2 drawn) {
     return (bits >> 31) == 0u ? Cell(CELL_PLUS_INF, 1.0) : Cell(CELL_MINUS_INF, 0.0);
   }
   if (u_flat) return Cell(CELL_VALUE, 0.5);
+  if (u_log && value == 0.0) return Cell(CELL_VALUE, 0.0);
   if (value < u_low) return Cell(CELL_BELOW, 0.0);
   if (value > u_high) return Cell(CELL_ABOVE, 1.0);
+  if (u_log) {
+    float share = clamp((log2(value) - u_log_low) * u_log_factor, 0.0, 1.0);
+    return Cell(CELL_VALUE, LOG_START + (1.0 - LOG_START) * share);
+  }
   float low = u_low * u_prescale;
   return Cell(CELL_VALUE, (value * u_prescale - low) / (u_high * u_prescale - low));
 }

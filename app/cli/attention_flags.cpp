@@ -2,7 +2,7 @@
 
 #include "core/session/options_json.h"
 #include "core/session/session_tensors.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 
 namespace qkv::cli {
 namespace {
@@ -103,11 +103,11 @@ ArrayPlace array_place(const std::string& words) {
   return {words.substr(0, colon), words.substr(colon + 1)};
 }
 
-Result<std::string> array_name(const NpzFile& file, const ArrayPlace& place) {
+Result<std::string> array_name(const TensorFile& file, const ArrayPlace& place) {
   if (place.name) return *place.name;
-  if (file.arrays().size() == 1) return file.arrays()[0].name;
+  if (file.tensors().size() == 1) return file.tensors()[0].name;
   std::vector<std::string_view> names;
-  for (const ArrayInfo& array : file.arrays()) names.push_back(array.name);
+  for (const TensorInfo& array : file.tensors()) names.push_back(array.name);
   return usage_error("--bias: " + place.path + " holds " + std::to_string(names.size()) +
                      " arrays; add :NAME with one of " + name_list(names));
 }
@@ -115,10 +115,10 @@ Result<std::string> array_name(const NpzFile& file, const ArrayPlace& place) {
 // A float array [Nq, Nk].
 Result<SharedMatrix> read_bias(const std::string& words, const Shapes& shapes) {
   const ArrayPlace place = array_place(words);
-  Result<Bytes> content = read_input(place.path, place.path);
+  Result<MappedFile> content = map_input(place.path, place.path);
   if (!content.ok()) return content.error();
   const std::string stem = std::filesystem::path(place.path).stem().string();
-  const Result<NpzFile> file = NpzFile::from_bytes(std::move(content).value(), stem);
+  const Result<TensorFile> file = TensorFile::from_file(std::move(content).value(), stem);
   if (!file.ok()) return located(place.path, file.error());
   const Result<std::string> name = array_name(file.value(), place);
   if (!name.ok()) return name.error();
@@ -186,7 +186,7 @@ void add_attention_flags(CLI::App& app, AttentionFlags& flags, bool with_scale) 
   add_text(app, "--softcap", flags.softcap, "X", "Bound scaled scores smoothly: X·tanh(s/X)");
   flags.alibi_given = app.add_flag("--alibi,!--no-alibi", flags.alibi, "Subtract slope·|i−j|, a slope for each head");
   add_text(app, "--bias", flags.bias, "FILE[:NAME]",
-           "Add a float array [queries, keys] to the scores of every head: a .npy, or NAME of an .npz; none");
+           "Add an array [queries, keys] to the scores of every head: a tensor file, NAME where it has several; none");
   flags.causal_given = app.add_flag("--causal,!--no-causal", flags.causal, "Each query sees the keys up to its own");
   add_text(app, "--align", flags.align, "CORNER",
            "Where the causal diagonal ends if queries and keys differ in number: bottom_right (default), top_left");

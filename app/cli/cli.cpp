@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/cli/commands.h"
+#include "app/cli/map_flags.h"
 #include "app/platform/window_host.h"
 
 namespace qkv {
@@ -12,15 +13,22 @@ namespace {
 
 using cli::Arguments;
 
-Status open_window(const std::optional<std::string>& file, const std::optional<std::string>& scale) {
+Status open_window(const std::optional<std::string>& file, const cli::MapFlags& mapping,
+                   const std::optional<std::string>& scale) {
   WindowOptions options;
   options.session = worked_example();
   if (file) {
-    Result<cli::Input> input = cli::open_input(*file);
-    if (!input.ok()) return input.error();
-    options.session = std::move(input.value().session);
-    if (input.value().is_own_session) options.path = input.value().path;
+    Result<cli::Input> input = cli::open_input(*file, mapping);
+    if (input.ok()) {
+      options.session = std::move(input.value().session);
+      if (input.value().is_own_session) options.path = input.value().path;
+    } else if (!has_any(mapping) && cli::leaves_questions(*file)) {
+      options.asked = *file;
+    } else {
+      return input.error();
+    }
   }
+  if (!file && has_any(mapping)) return usage_error("--map, --with and the like need a FILE of tensors");
   if (scale) {
     const Result<float> value = cli::parse_number("--scale", *scale);
     if (!value.ok()) return value.error();
@@ -34,20 +42,24 @@ Status open_window(const std::optional<std::string>& file, const std::optional<s
 
 int window_command(const Arguments& words) {
   std::optional<std::string> file, scale;
+  cli::MapFlags mapping;
   bool version = false;
   CLI::App app{"A desktop laboratory for attention: see and edit every step of every head.", "qkvlab"};
   cli::add_text(app, "FILE", file, "",
-                "Session (.qkv.json) or tensors (.npz, .npy), told apart by content, or the name of an example: "
+                "Session (.qkv.json) or tensors (.npz, .npy, .safetensors, .csv), told apart by content, or the name "
+                "of an example: "
                 "cat_sleeps. Without FILE: the worked example");
   cli::add_text(app, "--scale", scale, "S", "Device pixels per logical pixel, 0.5 to 4 (default: the monitor's)");
+  cli::add_map_flags(app, mapping);
   app.add_flag("--version", version, "Print the version");
   app.footer(
       "Without a window (each has its own --help):\n"
       "  qkvlab run FILE -o OUT.npz         compute; write every tensor (one as .npy, .csv)\n"
-      "  qkvlab render FILE -o OUT.png      a figure of a matrix, a head, all heads or Concat·W^O\n"
+      "  qkvlab render FILE -o OUT.png      a figure (PNG, SVG or PDF) of a matrix, a head, all heads or Concat·W^O\n"
       "  qkvlab screenshot FILE -o OUT.png  the window, drawn without a display\n"
       "  qkvlab inspect FILE [--json]       what is in a session or tensor file\n"
       "  qkvlab code FILE --as numpy        a script in NumPy or PyTorch, or a LaTeX document\n"
+      "  qkvlab diff FILE OTHER             my numbers against yours: what differs and why\n"
       "  qkvlab bench                       time attention on this machine\n"
       "\n"
       "Examples:\n"
@@ -55,18 +67,20 @@ int window_command(const Arguments& words) {
       "  qkvlab long_distance               an example by its name\n"
       "  qkvlab run layer.npz --causal -o out.npz\n"
       "\n"
-      "Exit codes: 0 done, 2 wrong usage, 3 bad input file, 4 no display or no OpenGL 3.3, 5 cannot write.\n");
+      "Exit codes: 0 done, 1 a difference found by diff, 2 wrong usage, 3 bad input file, 4 no display or no OpenGL "
+      "3.3, 5 cannot write.\n");
   if (const std::optional<int> code = cli::parse_arguments(app, "[FILE] [options]", words)) return *code;
   if (version) return cli::report(cli::print("qkvlab " QKV_VERSION "\n"));
-  return cli::report(open_window(file, scale));
+  return cli::report(open_window(file, mapping, scale));
 }
 
 int dispatch(int argc, char** argv) {
   using Command = int (*)(const Arguments&);
-  constexpr std::array<std::pair<std::string_view, Command>, 6> kCommands{{{"run", cli::run_command},
+  constexpr std::array<std::pair<std::string_view, Command>, 7> kCommands{{{"run", cli::run_command},
                                                                            {"render", cli::render_command},
                                                                            {"screenshot", cli::screenshot_command},
                                                                            {"inspect", cli::inspect_command},
+                                                                           {"diff", cli::diff_command},
                                                                            {"bench", cli::bench_command},
                                                                            {"code", cli::code_command}}};
   Arguments words(argv + (argc > 0 ? 1 : 0), argv + argc);

@@ -56,6 +56,7 @@ Status code(const CodeArguments& arguments) {
   if (const Status set = apply_attention_flags(arguments.attention, session); !set.ok()) return set;
   const Result<Shapes> shapes = check_session(session);
   if (!shapes.ok()) return located(*arguments.file, shapes.error());
+  if (const Status fits = check_script(shapes.value()); !fits.ok()) return located(*arguments.file, fits.error());
   if (arguments.out) {
     if (const Status free = check_output(*arguments.out, input.value().path); !free.ok()) return free;
   }
@@ -63,7 +64,6 @@ Status code(const CodeArguments& arguments) {
     const Result<Trace> trace = compute(*arguments.file, session);
     return trace.ok() ? write_text(arguments, latex_document(session, trace.value())) : Status(trace.error());
   }
-  if (const Status fits = check_script_size(shapes.value()); !fits.ok()) return located(*arguments.file, fits.error());
   if (numbers_in_script(session.problem) > kMostWrittenNumbers) {
     return write_with_data(arguments, kind.value(), session, input.value().path);
   }

@@ -9,6 +9,7 @@ int run_command(const Arguments& words);
 int render_command(const Arguments& words);
 int screenshot_command(const Arguments& words);
 int inspect_command(const Arguments& words);
+int diff_command(const Arguments& words);
 int bench_command(const Arguments& words);
 int code_command(const Arguments& words);
 

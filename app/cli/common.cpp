@@ -4,7 +4,6 @@
 #include <cctype>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 #include <system_error>
 
 #include "app/assets.h"
@@ -16,27 +15,6 @@
 namespace qkv::cli {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// What the system refused, before the reason that it gives: "Permission denied" says neither.
-Error with_deed(std::string_view deed, Error error) {
-  const bool by_system = error.code == ErrorCode::kCannotRead || error.code == ErrorCode::kCannotWrite;
-  return by_system ? located(deed, std::move(error)) : error;
-}
-
-// A file that can be read again: what a pipe gives is gone by then.
-bool is_session_file(const fs::path& path) {
-  std::error_code problem;
-  if (!fs::is_regular_file(path, problem)) return false;
-  std::string head(512, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
-  return looks_like_session(as_bytes(head));
-}
-
-}  // namespace
 
 int exit_code(ErrorCode code) {
   switch (code) {
@@ -60,6 +38,11 @@ Error located(std::string_view where, Error error) {
   return error;
 }
 
+Error with_deed(std::string_view deed, Error error) {
+  const bool by_system = error.code == ErrorCode::kCannotRead || error.code == ErrorCode::kCannotWrite;
+  return by_system ? located(deed, std::move(error)) : error;
+}
+
 int report(const Status& status) {
   if (status.ok()) return kExitDone;
   std::fputs(("qkvlab: " + printable(status.error().message) + "\n").c_str(), stderr);
@@ -76,7 +59,8 @@ std::optional<int> parse_arguments(CLI::App& app, const std::string& usage, cons
     return report(print(app.help()));
   } catch (const CLI::ParseError& error) {
     std::string message = error.what();
-    const bool is_name = message.starts_with("FILE");
+    // A word in capitals, such as FILE, is the name of an argument.
+    const bool is_name = message.size() > 1 && std::isupper(static_cast<unsigned char>(message[1])) != 0;
     if (!message.empty() && !is_name)
       message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
     while (!message.empty() && (message.back() == '\n' || message.back() == '.')) message.pop_back();
@@ -147,23 +131,26 @@ Result<fs::path> find_input_file(const std::string& name) {
   return Error{ErrorCode::kCannotRead, std::move(message)};
 }
 
-Result<Input> open_input(const std::string& name) {
-  const Result<fs::path> path = find_input_file(name);
-  if (!path.ok()) {
-    // The first example is part of the program, so that it opens even where no assets are installed.
-    if (name == "worked_example") return Input{worked_example(), {}, false};
-    return path.error();
-  }
-  Result<Session> session = open_any(path.value());
-  if (!session.ok()) return located(name, with_deed("cannot be read", session.error()));
-  const bool is_own = path.value() == fs::path(name) && is_session_file(path.value());
-  return Input{std::move(session).value(), path.value(), is_own};
+bool is_session_file(const fs::path& path) {
+  std::error_code problem;
+  if (!fs::is_regular_file(path, problem)) return false;
+  std::string head(512, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(file.gcount()));
+  return looks_like_session(as_bytes(head));
 }
 
 Result<Bytes> read_input(const std::string& name, const fs::path& path) {
   Result<Bytes> content = read_file(path);
   if (!content.ok()) return located(name, with_deed("cannot be read", content.error()));
   return content;
+}
+
+Result<MappedFile> map_input(const std::string& name, const fs::path& path) {
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file.ok()) return located(name, with_deed("cannot be read", file.error()));
+  return file;
 }
 
 Result<Trace> compute(const std::string& name, const Session& session) {
@@ -194,13 +181,16 @@ Status check_output(const std::string& out, const fs::path& input) {
   return Done{};
 }
 
+Result<PictureFormat> parse_picture_format(const std::string& out, std::span<const PictureFormat> formats) {
+  const std::optional<PictureFormat> format = picture_format(fs::path(out));
+  if (format && std::ranges::find(formats, *format) != formats.end()) return *format;
+  std::vector<std::string_view> names;
+  for (const PictureFormat each : formats) names.push_back(extension_of(each));
+  return usage_error(out + ": is no picture's name here; give -o a name that ends in " +
+                     (names.size() == 1 ? "" : "one of ") + name_list(names));
+}
+
 Status check_picture_outputs(const std::string& out, const std::optional<std::string>& layout, const fs::path& input) {
-  std::string extension = fs::path(out).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  if (!extension.empty() && extension != ".png") {
-    return usage_error(out + ": pictures are PNG only in this version; give -o a name that ends in .png");
-  }
   if (const Status free = check_output(out, input); !free.ok() || !layout) return free;
   if (fs::path(*layout).lexically_normal() == fs::path(out).lexically_normal()) {
     return usage_error(*layout + ": is the name of the picture too; give --layout another");

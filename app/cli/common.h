@@ -4,18 +4,22 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/attention/forward.h"
 #include "core/base/file.h"
+#include "core/base/mapped_file.h"
 #include "core/figure/color.h"
+#include "core/figure/picture_format.h"
 #include "core/session/session.h"
 
 namespace qkv::cli {
 
 inline constexpr int kExitDone = 0;
+inline constexpr int kExitDifferent = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInput = 3;
 inline constexpr int kExitDisplay = 4;
@@ -28,6 +32,9 @@ int exit_code(ErrorCode code);
 
 // `error` with "where: " before its message: a file's name or a flag.
 Error located(std::string_view where, Error error);
+
+// What the system refused, before the reason that it gives: "Permission denied" says neither. Other errors as they are.
+Error with_deed(std::string_view deed, Error error);
 
 // The exit code of a command; a failure is printed as one line on stderr, "qkvlab: …".
 int report(const Status& status);
@@ -54,12 +61,17 @@ struct Input {
   std::filesystem::path path;   // the file that was read; empty for the worked example built into the program
   bool is_own_session = false;  // a session file that the person named: Save may write it
 };
-// Errors bear the file's name; a name that is neither a file nor an example is told what examples there are.
+// Errors bear the file's name; a name that is neither a file nor an example is told what examples there are. Tensors
+// are mapped as they propose themselves; map_flags.h opens them as a person says.
 Result<Input> open_input(const std::string& name);
 // The path of `name`: itself where it exists, else the example's. kCannotRead where there is neither.
 Result<std::filesystem::path> find_input_file(const std::string& name);
 
-// A file's content; errors bear `name`.
+// Whether a file, which can be read again, is a session: what a pipe gives is gone by then.
+bool is_session_file(const std::filesystem::path& path);
+
+// A file's content, read whole or mapped into memory where it is large; errors bear `name`.
+Result<MappedFile> map_input(const std::string& name, const std::filesystem::path& path);
 Result<Bytes> read_input(const std::string& name, const std::filesystem::path& path);
 
 // Every step of the computation, errors bearing the input's name.
@@ -68,7 +80,9 @@ Result<Trace> compute(const std::string& name, const Session& session);
 // Whether `out` may be written, told before the work: its folder exists, it is no folder, it is not the
 // input. Errors: kCannotWrite with the system's reason, kUsage where it is the input.
 Status check_output(const std::string& out, const std::filesystem::path& input);
-// The same for a picture and, where asked for, its layout: PNG by its name, and two files.
+// How a picture is written, by the name of its file. Errors: kUsage where that is none of `formats`.
+Result<PictureFormat> parse_picture_format(const std::string& out, std::span<const PictureFormat> formats);
+// check_output for a picture and, where asked for, its layout: two files.
 Status check_picture_outputs(const std::string& out, const std::optional<std::string>& layout,
                              const std::filesystem::path& input);
 // Writes the whole file or nothing. Errors bear the file's name.

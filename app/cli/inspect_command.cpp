@@ -1,42 +1,20 @@
 // `qkvlab inspect`: what a session or tensor file holds.
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "app/cli/commands.h"
+#include "app/cli/mapping_report.h"
 #include "app/cli/table.h"
 #include "core/attention/given_weights.h"
 #include "core/base/number_text.h"
 #include "core/session/session_file.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 
 namespace qkv::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
-
-// "<f4" as NumPy's name of the type; other descriptions as they are.
-std::string dtype_name(const std::string& descr) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kNames{{{"f2", "float16"},
-                                                                                  {"f4", "float32"},
-                                                                                  {"f8", "float64"},
-                                                                                  {"i1", "int8"},
-                                                                                  {"i2", "int16"},
-                                                                                  {"i4", "int32"},
-                                                                                  {"i8", "int64"},
-                                                                                  {"u1", "uint8"},
-                                                                                  {"u2", "uint16"},
-                                                                                  {"u4", "uint32"},
-                                                                                  {"u8", "uint64"},
-                                                                                  {"b1", "bool"},
-                                                                                  {"c8", "complex64"}}};
-  if (descr.size() != 3) return descr;
-  for (const auto& [code, name] : kNames) {
-    if (descr.substr(1) == code) return std::string(name) + (descr[0] == '>' ? ", big endian" : "");
-  }
-  return descr;
-}
 
 // The options as in a session file, with the scale in effect and of the bias its shape.
 Json options_json(const AttentionOptions& options, const Shapes& shapes) {
@@ -140,21 +118,21 @@ std::string session_table(const Session& session, const Shapes& shapes) {
   return table(rows);
 }
 
-Json array_json(const ArrayInfo& array) {
+Json array_json(const TensorInfo& array) {
   Json json;
   json["name"] = array.name;
-  json["dtype"] = dtype_name(array.header.descr);
-  json["shape"] = array.header.shape;
+  json["dtype"] = array.dtype;
+  json["shape"] = array.shape;
   json["bytes"] = array.bytes;
   json["readable"] = array.problem.empty();
   if (!array.problem.empty()) json["problem"] = array.problem;
   return json;
 }
 
-std::string arrays_table(const NpzFile& file) {
+std::string arrays_table(const TensorFile& file) {
   std::vector<Row> rows{{"name", "dtype", "shape", "readable"}};
-  for (const ArrayInfo& array : file.arrays()) {
-    rows.push_back({printable(array.name), printable(dtype_name(array.header.descr)), shape_text(array.header.shape),
+  for (const TensorInfo& array : file.tensors()) {
+    rows.push_back({printable(array.name), printable(array.dtype), shape_text(array.shape),
                     array.problem.empty() ? "yes" : "no: " + printable(array.problem)});
   }
   return table(rows);
@@ -175,46 +153,55 @@ Status inspect_session(const std::string& name, const Session& session, bool as_
   return print(session_table(session, shapes.value()));
 }
 
-Status inspect_tensors(const std::string& name, const NpzFile& file, bool as_json) {
-  if (!as_json) return print(arrays_table(file));
+Status inspect_tensors(const std::string& name, const TensorFile& file, const MapFlags& flags, bool as_json) {
+  const Result<MappingRequest> request = mapping_request(flags);
+  if (!request.ok()) return request.error();
+  const Result<TensorSet> files = tensor_set(name, file, flags);
+  if (!files.ok()) return files.error();
+  const MappingProposal proposal = propose_mapping(files.value(), request.value());
+  if (!as_json) return print(arrays_table(file) + "\n" + mapping_table(files.value(), proposal, flags));
   Json arrays = Json::array();
-  for (const ArrayInfo& array : file.arrays()) arrays.push_back(array_json(array));
-  return print(dump(name, "tensors", {{"arrays", arrays}}));
+  for (const TensorInfo& array : file.tensors()) arrays.push_back(array_json(array));
+  return print(dump(name, "tensors", {{"arrays", arrays}, {"mapping", mapping_json(files.value(), proposal, flags)}}));
 }
 
-Status inspect(const std::string& name, bool as_json) {
+Status inspect(const std::string& name, const MapFlags& flags, bool as_json) {
   const Result<std::filesystem::path> path = find_input_file(name);
   if (!path.ok()) {  // the worked example is there without a file
     const Result<Input> input = open_input(name);
     return input.ok() ? inspect_session(name, input.value().session, as_json) : Status(input.error());
   }
-  Result<Bytes> content = read_input(name, path.value());
+  Result<MappedFile> content = map_input(name, path.value());
   if (!content.ok()) return content.error();
-  if (looks_like_session(content.value())) {
-    const Result<Session> session = parse_session(as_text(content.value()), path.value().parent_path());
+  const std::span<const std::byte> bytes = content.value().bytes();
+  if (looks_like_session(bytes)) {
+    const Result<Session> session = parse_session(as_text(bytes), path.value().parent_path());
     return session.ok() ? inspect_session(name, session.value(), as_json) : Status(located(name, session.error()));
   }
-  const Result<NpzFile> file = NpzFile::from_bytes(std::move(content).value(), path.value().stem().string());
-  return file.ok() ? inspect_tensors(name, file.value(), as_json) : Status(located(name, file.error()));
+  const Result<TensorFile> file = TensorFile::from_file(std::move(content).value(), path.value().stem().string());
+  return file.ok() ? inspect_tensors(name, file.value(), flags, as_json) : Status(located(name, file.error()));
 }
 
 }  // namespace
 
 int inspect_command(const Arguments& words) {
   std::optional<std::string> file;
+  MapFlags mapping;
   bool as_json = false;
   CLI::App app{
       "Says what FILE holds: of a session its tokens, shapes and options; of tensors each array's name,\n"
-      "type and shape, and whether it can be read.",
+      "type and shape, whether it can be read, and what it would be to a session.",
       "qkvlab inspect"};
-  add_text(app, "FILE", file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
+  add_text(app, "FILE", file, "", "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
+      ->required();
+  add_map_flags(app, mapping);
   app.add_flag("--json", as_json, "As JSON, for scripts");
   app.footer(
       "Examples:\n"
       "  qkvlab inspect cat_sleeps\n"
       "  qkvlab inspect layer.npz --json\n");
-  if (const std::optional<int> code = parse_arguments(app, "FILE [--json]", words)) return *code;
-  return report(inspect(*file, as_json));
+  if (const std::optional<int> code = parse_arguments(app, "FILE [--json] [options]", words)) return *code;
+  return report(inspect(*file, mapping, as_json));
 }
 
 }  // namespace qkv::cli

@@ -4,6 +4,7 @@
 #include "app/cli/attention_flags.h"
 #include "app/cli/commands.h"
 #include "app/cli/lens_flags.h"
+#include "app/cli/map_flags.h"
 #include "core/attention/precision.h"
 #include "core/base/number_text.h"
 #include "core/session/array_files.h"
@@ -16,6 +17,7 @@ namespace {
 struct RunArguments {
   std::optional<std::string> file, out, gradient, precision, only, head;
   AttentionFlags attention;
+  MapFlags mapping;
   bool verbose = false;
 };
 
@@ -185,7 +187,7 @@ Status run(const RunArguments& arguments) {
   }
   const Result<std::vector<std::string>> only = parse_only(arguments.only);
   if (!only.ok()) return only.error();
-  Result<Input> input = open_input(*arguments.file);
+  Result<Input> input = open_input(*arguments.file, arguments.mapping);
   if (!input.ok()) return input.error();
   Session& session = input.value().session;
   if (const Status set = apply_attention_flags(arguments.attention, session); !set.ok()) return set;
@@ -222,7 +224,9 @@ int run_command(const Arguments& words) {
       "and alibi, bias, x with the weights where there are such. Arrays are float32 with the head first, keep is "
       "uint8.",
       "qkvlab run"};
-  add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
+  add_text(app, "FILE", arguments.file, "",
+           "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
+      ->required();
   add_text(app, "-o,--out", arguments.out, "OUT.npz",
            "File to write; one array as .npy, one matrix as .csv (plain numbers)")
       ->required();
@@ -237,6 +241,7 @@ int run_command(const Arguments& words) {
            "Write these arrays alone, such as q,k,v,heads_out; for sessions whose scores are too large to write");
   add_text(app, "--head", arguments.head, "H", "For a .npy or .csv file: the matrix of this head, counted from 0");
   add_attention_flags(app, arguments.attention);
+  add_map_flags(app, arguments.mapping);
   app.add_flag("--verbose", arguments.verbose,
                "Say what was written, the gradient's value, and how far the format is from float64");
   app.footer(

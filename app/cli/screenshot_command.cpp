@@ -4,6 +4,7 @@
 
 #include "app/cli/attention_flags.h"
 #include "app/cli/commands.h"
+#include "app/cli/map_flags.h"
 #include "app/platform/offscreen_host.h"
 #include "core/base/number_text.h"
 #include "core/figure/paint.h"
@@ -16,8 +17,9 @@ inline constexpr int kMostSide = 8192;
 inline constexpr float kMostPixels = 16384;  // a side of the picture: what OpenGL drivers offer for a render target
 
 struct ScreenshotArguments {
-  std::optional<std::string> file, out, size, tab, lens, scale, theme, hover, layout;
+  std::optional<std::string> file, out, size, tab, lens, scale, theme, hover, layout, compare;
   AttentionFlags attention;
+  MapFlags mapping;
   bool raw_tokens = false, verbose = false;
 };
 
@@ -113,12 +115,19 @@ Status write_picture(const ScreenshotArguments& arguments, const OffscreenPictur
 }
 
 Status screenshot(const ScreenshotArguments& arguments) {
-  Result<Input> input = open_input(*arguments.file);
+  Result<Input> input = open_input(*arguments.file, arguments.mapping);
   if (!input.ok()) return input.error();
   OffscreenOptions options;
   options.session = std::move(input.value().session);
   if (const Status set = apply_attention_flags(arguments.attention, options.session); !set.ok()) return set;
   if (const Status set = set_look(arguments, options); !set.ok()) return set;
+  const std::array only_png{PictureFormat::kPng};
+  if (const auto format = parse_picture_format(*arguments.out, only_png); !format.ok()) return format.error();
+  if (arguments.compare) {
+    const Result<std::filesystem::path> other = find_input_file(*arguments.compare);
+    if (!other.ok()) return other.error();
+    options.compare = other.value().string();
+  }
   const Status free = check_picture_outputs(*arguments.out, arguments.layout, input.value().path);
   if (!free.ok()) return free;
   const Result<OffscreenPicture> picture = draw_offscreen(options);
@@ -132,7 +141,9 @@ int screenshot_command(const Arguments& words) {
   ScreenshotArguments arguments;
   CLI::App app{"Draws the window as it is, without a display (OpenGL 3.3 through EGL), and writes it as PNG.",
                "qkvlab screenshot"};
-  add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
+  add_text(app, "FILE", arguments.file, "",
+           "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
+      ->required();
   add_text(app, "-o,--out", arguments.out, "OUT.png", "File to write")->required();
   add_text(app, "--size", arguments.size, "WxH", "Size of the window in logical pixels (default: 1440x900)");
   add_text(app, "--tab", arguments.tab, "NAME",
@@ -140,6 +151,8 @@ int screenshot_command(const Arguments& words) {
   add_text(app, "--lens", arguments.lens, "NAME",
            "What cells show: values, gradient (of the sum of squares), or the difference from float64 of float32, "
            "bfloat16, float16 (default: what the session says)");
+  add_text(app, "--compare", arguments.compare, "OTHER",
+           "Show the Compare tab: the session against the arrays of OTHER");
   app.add_flag("--raw-tokens", arguments.raw_tokens, "Show tokens as they are stored, with marks such as Ġ or ▁");
   add_text(app, "--theme", arguments.theme, "NAME", "light (default) or dark");
   add_text(app, "--hover", arguments.hover, "WIDGET", "Rest the pointer on a widget of --layout");
@@ -147,6 +160,7 @@ int screenshot_command(const Arguments& words) {
   add_text(app, "--scale", arguments.scale, "S", "Device pixels per logical pixel, 0.5 to 4 (default: 1)");
   // The factor of QKᵀ has no flag of its own here: --scale is the picture's, and --options '{"scale": …}' sets it.
   add_attention_flags(app, arguments.attention, /*with_scale=*/false);
+  add_map_flags(app, arguments.mapping, "--axes");
   app.add_flag("--verbose", arguments.verbose, "Say what was written");
   app.footer(
       "Examples:\n"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/gl/errors.h"
+#include "core/base/number_text.h"
 #include "core/figure/colormap.h"
 
 namespace qkv {
@@ -40,7 +41,7 @@ std::string shader_constants() {
   std::string text;
   for (const Constant& constant : constants)
     text += "const int " + std::string(constant.name) + " = " + std::to_string(constant.value) + ";\n";
-  return text;
+  return text + "const float LOG_START = " + format_fixed(kLogStart, 12, false) + ";\n";
 }
 
 void set_color(GLint place, Color color) {
@@ -195,6 +196,12 @@ void HeatmapRenderer::set_colors(const HeatmapDraw& heatmap, const Table& table)
   glUniform1f(program_.uniform("u_high"), range.high);
   glUniform1f(program_.uniform("u_prescale"), wide ? 0.5f : 1.0f);
   glUniform1i(program_.uniform("u_flat"), range.flat || !(range.low < range.high));
+
+  const double log_low = range.log ? std::log2(static_cast<double>(range.low)) : 0;
+  const double log_high = range.log ? std::log2(static_cast<double>(range.high)) : 1;
+  glUniform1i(program_.uniform("u_log"), range.log);
+  glUniform1f(program_.uniform("u_log_low"), static_cast<float>(log_low));
+  glUniform1f(program_.uniform("u_log_factor"), static_cast<float>(1 / (log_high - log_low)));
 
   const Palette& colors = palette(heatmap.theme);
   set_color(program_.uniform("u_masked"), colors.masked);

@@ -6,6 +6,7 @@
 #include "app/panels/lens.h"
 #include "app/ui/keys.h"
 #include "core/base/number_text.h"
+#include "core/tensor_io/table.h"
 
 namespace qkv {
 namespace {
@@ -264,38 +265,17 @@ std::string to_tsv(ConstMatrixRef values) {
 }
 
 Result<Matrix> from_tsv(std::string_view text) {
-  std::vector<std::vector<float>> rows;
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-  if (text.empty()) return bad_input("The clipboard holds no numbers to paste");
-  while (true) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    rows.emplace_back();
-    while (true) {
-      const std::size_t stop = line.find('\t');
-      const std::string_view item = line.substr(0, stop);
-      const auto number = parse_float(item);
-      const std::string where =
-          "row " + std::to_string(rows.size()) + ", column " + std::to_string(rows.back().size() + 1);
-      if (!number)
-        return bad_input("Can't paste: “" + std::string(item.substr(0, 40)) + "” in " + where + " is not a number");
-      rows.back().push_back(*number);
-      if (stop == std::string_view::npos) break;
-      line.remove_prefix(stop + 1);
-    }
-    if (rows.back().size() != rows.front().size())
-      return bad_input("Can't paste: row " + std::to_string(rows.size()) + " has " +
-                       std::to_string(rows.back().size()) + " numbers but row 1 has " +
-                       std::to_string(rows.front().size()));
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return bad_input("The clipboard holds no numbers to paste");
   }
-  Matrix values(static_cast<Index>(rows.size()), static_cast<Index>(rows.front().size()));
-  for (Index r = 0; r < values.rows(); ++r)
-    for (Index c = 0; c < values.cols(); ++c)
-      values(r, c) = rows[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)];
-  return values;
+  const auto cannot_paste = [](const Error& error) { return bad_input("Can't paste: " + error.message); };
+  const Result<Table> parsed = parse_table(text);
+  if (!parsed.ok()) return cannot_paste(parsed.error());
+  const Table& table = parsed.value();
+  const Result<std::vector<float>> values = float32_values(table, 0, table.values.size());
+  if (!values.ok()) return cannot_paste(values.error());
+  return Matrix(Eigen::Map<const Matrix>(values.value().data(), static_cast<Index>(table.rows),
+                                         static_cast<Index>(table.columns)));
 }
 
 }  // namespace qkv

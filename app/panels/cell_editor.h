@@ -31,7 +31,8 @@ void draw_cell_menu(Ui& ui, const StageInput& in, StageState& state, FillForm& f
 void copy_selection(const StageInput& in, const StageState& state, ActionQueue& queue);
 void paste_selection(const StageInput& in, const StageState& state, ActionQueue& queue);
 
-// Tab-separated rows ("1\t2\n3\t4"), as spreadsheets exchange them; and back. Errors name the row and column.
+// Tab-separated rows ("1\t2\n3\t4"), as spreadsheets exchange them; and back from any table that parse_table reads,
+// without the names of its rows and columns. Errors name the line and column.
 std::string to_tsv(ConstMatrixRef values);
 Result<Matrix> from_tsv(std::string_view text);
 

@@ -20,13 +20,16 @@ void update_size(Ui& ui, const StageInput& in, ExportState& state) {
   const auto key = [](const FigureSpec& s) {
     return std::tuple(s.view, s.matrix.kind, s.matrix.head, s.cell_px, s.theme, s.transparent);
   };
-  if (state.sized_version == in.version && key(state.sized) == key(state.spec)) return;
+  if (state.sized_version == in.version && key(state.sized) == key(state.spec) && state.sized_format == state.format &&
+      state.sized_scale == state.scale)
+    return;
+  state.spec.pixels_per_unit = pixels_per_unit(state.format, state.scale);
   state.sized = state.spec;
+  state.sized_format = state.format;
+  state.sized_scale = state.scale;
   state.sized_version = in.version;
   const Result<Figure> figure = layout_figure(in.computed.session, in.computed.trace, state.spec, ui.labels->shaper());
-  state.size_text = figure ? std::to_string(std::lround(figure.value().width)) + " × " +
-                                 std::to_string(std::lround(figure.value().height)) + " pixels"
-                           : figure.error().message;
+  state.size_text = figure ? picture_size(figure.value(), state.format, state.scale) : figure.error().message;
 }
 
 void draw_what(Ui& ui, const StageInput& in, ExportState& state) {
@@ -66,8 +69,47 @@ void draw_what(Ui& ui, const StageInput& in, ExportState& state) {
   }
   if (before != state.spec.view) {
     const std::filesystem::path path = state.path.edit.text;
-    state.path.edit.set((path.parent_path() / export_file_name(in.session.title, state.spec)).string());
+    state.path.edit.set((path.parent_path() / export_file_name(in.session.title, state.spec, state.format)).string());
   }
+}
+
+// The path with the end of its name for `format`, in place of that of another.
+std::string with_extension(const std::string& text, PictureFormat format) {
+  std::filesystem::path path = text;
+  if (!path.has_filename()) return text;
+  if (path.has_extension() && picture_format(path)) path.replace_extension();
+  return path.string() + std::string(extension_of(format));
+}
+
+// The format that the name asks for, where it names one.
+void follow_name(ExportState& state) {
+  const std::filesystem::path path = state.path.edit.text;
+  if (path.has_extension()) state.format = picture_format(path).value_or(state.format);
+}
+
+// Where to write; nullopt, with the reason in the dialog, for a name of something else.
+std::optional<std::filesystem::path> confirmed_path(ExportState& state) {
+  const std::filesystem::path path = state.path.edit.text;
+  if (path.empty()) return std::nullopt;
+  if (!path.has_extension()) return with_extension(path.string(), state.format);
+  if (picture_format(path)) return path;
+  state.problem = "Pictures are PNG, SVG or PDF: let the name end in .png, .svg or .pdf";
+  return std::nullopt;
+}
+
+void draw_format(Ui& ui, ExportState& state) {
+  static constexpr Choice kFormats[] = {{"PNG", "pixels"}, {"SVG", "shapes and text"}, {"PDF", "shapes and text"}};
+  if (const auto picked = choice_field(ui, "export/format", labelled_row(ui, "format", 200, 30), kFormats,
+                                       static_cast<int>(state.format))) {
+    state.format = static_cast<PictureFormat>(*picked);
+    state.path.edit.set(with_extension(state.path.edit.text, state.format));
+    state.problem.clear();
+  }
+  gap(8);
+  if (const auto scale = number_field(ui, "export/scale", labelled_row(ui, "scale", 88, 30), state.scale,
+                                      {kLeastPictureScale, kMostPictureScale, 0.1, false}, state.entry))
+    state.scale = *scale;
+  gap(12);
 }
 
 void draw_how(Ui& ui, ExportState& state) {
@@ -83,7 +125,7 @@ void draw_how(Ui& ui, ExportState& state) {
   if (switch_field(ui, "export/transparent", labelled_row(ui, "transparent background", 40, 30),
                    state.spec.transparent))
     state.spec.transparent = !state.spec.transparent;
-  gap(12);
+  gap(8);
 }
 
 }  // namespace
@@ -103,10 +145,10 @@ std::string file_stem(const std::string& title) {
   return name.empty() ? "attention" : name;
 }
 
-std::string export_file_name(const std::string& title, const FigureSpec& spec) {
+std::string export_file_name(const std::string& title, const FigureSpec& spec, PictureFormat format) {
   const char* part = spec.view == FigureView::kHead ? "head" : spec.view == FigureView::kHeads ? "heads" : "concat";
   return file_stem(title) + "-" + (spec.view == FigureView::kMatrix ? std::string(file_key(spec.matrix.kind)) : part) +
-         ".png";
+         std::string(extension_of(format));
 }
 
 void open_export_dialog(ExportState& state, const StageInput& in, const StageState& stage, ThemeName theme,
@@ -127,19 +169,21 @@ void open_export_dialog(ExportState& state, const StageInput& in, const StageSta
 
 std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, ExportState& state) {
   const bool fresh = state.just_opened;
-  if (!begin_modal(ui, "export-dialog", "Export picture", {520, 430}, state.open, state.just_opened))
+  if (!begin_modal(ui, "export-dialog", "Export picture", {520, 506}, state.open, state.just_opened))
     return std::nullopt;
   if (fresh) {
     state.path.edit.select_all();
     focus_text_field(ui, "export/path", state.path);
   }
+  follow_name(state);
   draw_what(ui, in, state);
   draw_how(ui, state);
+  draw_format(ui, state);
   update_size(ui, in, state);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const TextFieldResult typed = text_field(ui, "export/path", at, {at.x + width - 96, at.y + 34}, state.path,
-                                           {"path of the PNG file", 13, TextAlign::kLeft, true});
+                                           {"path of the file", 13, TextAlign::kLeft, true});
   if (text_button(ui, "export/browse", {{at.x + width - 88, at.y}, {at.x + width, at.y + 34}}, "Browse…")) {
     state.browse = true;
     state.open = false;
@@ -150,10 +194,16 @@ std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, Ex
       draw_label_paragraph(ui, ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos(), width,
                            failed ? state.problem : state.size_text, 13, failed ? ui.colors().bad : ui.colors().dim);
   ImGui::Dummy({width, used});
+  if (typed.changed) state.problem.clear();
   std::optional<ExportRequest> request;
   const int button = modal_buttons(ui, "export", "Export");
-  if ((button == 1 || typed.entered) && !state.path.edit.text.empty())
-    request = ExportRequest{state.spec, state.path.edit.text};
+  if (button == 1 || typed.entered) {
+    follow_name(state);
+    if (const auto to = confirmed_path(state)) {
+      state.spec.pixels_per_unit = pixels_per_unit(state.format, state.scale);
+      request = ExportRequest{state.spec, state.format, state.scale, *to};
+    }
+  }
   if (button == 2 || typed.cancelled || (ui.keyboard_is_free() && take_escape(ui))) state.open = false;
   end_modal(state.open);
   return request;

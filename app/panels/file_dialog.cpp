@@ -1,6 +1,8 @@
 #include "app/panels/file_dialog.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <system_error>
 
 #include "app/panels/modal.h"
@@ -9,13 +11,22 @@
 namespace qkv {
 namespace {
 
+bool opens(FilePurpose purpose) { return purpose == FilePurpose::kOpen || purpose == FilePurpose::kOpenTensors; }
+
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxEntries = 5000;
 
 bool is_input(const fs::path& path) {
-  const std::string extension = path.extension().string();
-  return extension == ".json" || extension == ".npz" || extension == ".npy";
+  constexpr std::string_view kEndings[] = {".json", ".npz", ".npy", ".safetensors", ".csv", ".tsv"};
+  return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings);
+}
+
+bool is_for_reading(FilePurpose purpose) { return opens(purpose) || purpose == FilePurpose::kCompare; }
+
+const char* button_of(FilePurpose purpose) {
+  if (purpose == FilePurpose::kCompare) return "Compare";
+  return opens(purpose) ? "Open" : "Save";
 }
 
 void list_folder(FileDialogState& state) {
@@ -34,7 +45,7 @@ void list_folder(FileDialogState& state) {
     const bool folder = at->is_directory(ignored);
     const std::string name = at->path().filename().string();
     if (name.empty() || name[0] == '.') continue;
-    if (folder || state.purpose != FilePurpose::kOpen || is_input(at->path())) state.entries.push_back({name, folder});
+    if (folder || !is_for_reading(state.purpose) || is_input(at->path())) state.entries.push_back({name, folder});
   }
   std::sort(state.entries.begin(), state.entries.end(),
             [](const auto& a, const auto& b) { return a.is_folder != b.is_folder ? a.is_folder : a.text < b.text; });
@@ -100,6 +111,10 @@ const char* title_of(FilePurpose purpose) {
   switch (purpose) {
     case FilePurpose::kOpen:
       return "Open";
+    case FilePurpose::kOpenTensors:
+      return "Open tensors";
+    case FilePurpose::kCompare:
+      return "Compare with";
     case FilePurpose::kSaveAs:
       return "Save as";
     case FilePurpose::kExport:
@@ -147,8 +162,7 @@ std::optional<fs::path> draw_file_dialog(Ui& ui, FileDialogState& state) {
       text_field(ui, "file-dialog/name", {field.x, field.y + 8}, {field.x + width, field.y + 44}, state.name, look);
   done = done || result.entered;
   std::optional<fs::path> chosen;
-  if (const int button = modal_buttons(ui, "file-dialog", state.purpose == FilePurpose::kOpen ? "Open" : "Save");
-      button == 1)
+  if (const int button = modal_buttons(ui, "file-dialog", button_of(state.purpose)); button == 1)
     done = true;
   else if (button == 2 || result.cancelled || (ui.keyboard_is_free() && take_escape(ui)))
     state.open = false;

@@ -10,7 +10,7 @@
 
 namespace qkv {
 
-enum class FilePurpose { kOpen, kSaveAs, kExport, kScreenshot, kSaveMatrix, kSaveArrays };
+enum class FilePurpose { kOpen, kOpenTensors, kCompare, kSaveAs, kExport, kScreenshot, kSaveMatrix, kSaveArrays };
 
 struct FileDialogState {
   bool open = false, just_opened = false;

@@ -84,7 +84,10 @@ std::string count_text(Index count, const char* one, const char* many) {
 
 // Finite cells of the trace beyond the ends of a colour scale.
 bool clips(const ColorRange& range, const FiniteExtent& extent) {
-  return !range.flat && extent.count > 0 && (extent.low < range.low || extent.high > range.high);
+  if (range.flat || extent.count == 0) return false;
+  // Zero is on a logarithmic scale too.
+  const float least = range.log && extent.low == 0 ? extent.positive : extent.low;
+  return (least < range.low && !(range.log && least == 0)) || extent.high > range.high;
 }
 
 std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool busy) {
@@ -123,35 +126,42 @@ std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool bu
 
 }  // namespace
 
-float draw_tab_bar(Ui& ui, const StageInput& in, ImVec2 min, float width, ActionQueue& queue) {
+float draw_tab_bar(Ui& ui, const StageInput& in, const CompareState& compare, ImVec2 min, float width,
+                   ActionQueue& queue) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   struct TabName {
     Tab tab;
+    CommandId command;
     const char* text;
   };
-  std::vector<TabName> tabs = {{Tab::kHead, "One head"}, {Tab::kHeads, "All heads"}};
+  std::vector<TabName> tabs = {{Tab::kHead, CommandId::kTabHead, "One head"},
+                               {Tab::kHeads, CommandId::kTabHeads, "All heads"}};
   const bool given = is_weights_only(in.session.problem.source);
-  if (!given) tabs.push_back({Tab::kConcat, "Concat · Wᴼ"});
-  if (in.computed.trace.shapes.d_model > 0) tabs.insert(tabs.begin(), {Tab::kProjection, "X · W"});
+  if (!given) tabs.push_back({Tab::kConcat, CommandId::kTabConcat, "Concat · Wᴼ"});
+  if (in.computed.trace.shapes.d_model > 0) {
+    tabs.insert(tabs.begin(), {Tab::kProjection, CommandId::kTabProjection, "X · W"});
+  }
   const float bottom = min.y + kTabBarHeight;
   list->AddLine({min.x, bottom - 0.5f}, {min.x + width, bottom - 0.5f}, to_u32(ui.colors().line));
   float x = min.x + 24;
-  for (const TabName& tab : tabs) {
-    const float w = text_width(ui, FontRole::kBold14, tab.text);
+  // True when clicked.
+  const auto draw_tab = [&](const std::string& name, const char* text, bool current) {
+    const float w = text_width(ui, FontRole::kBold14, text);
     ImGui::SetCursorScreenPos({x - 10, min.y});
-    const std::string name = std::string("tab/") + tab_name(tab.tab);
-    if (ImGui::InvisibleButton(name.c_str(), {w + 20, kTabBarHeight})) {
-      ViewSettings view = in.session.view;
-      view.tab = tab.tab;
-      queue.push(SetView{view});
-    }
+    const bool clicked = ImGui::InvisibleButton(name.c_str(), {w + 20, kTabBarHeight});
     ui.widgets->add(name, {x - 10, min.y}, {x + w + 10, bottom});
-    const bool current = in.session.view.tab == tab.tab;
     draw_text_in(ui, list, current ? FontRole::kBold14 : FontRole::kText14, {x, min.y}, {x + w, bottom},
-                 current || ImGui::IsItemHovered() ? ui.colors().text : ui.colors().dim, tab.text, TextAlign::kCenter);
+                 current || ImGui::IsItemHovered() ? ui.colors().text : ui.colors().dim, text, TextAlign::kCenter);
     if (current) list->AddRectFilled({x, bottom - 2}, {x + w, bottom}, to_u32(ui.colors().accent));
     x += w + 28;
+    return clicked;
+  };
+  for (const TabName& tab : tabs) {
+    const bool current = !compare.shown && in.session.view.tab == tab.tab;
+    if (draw_tab(std::string("tab/") + tab_name(tab.tab), tab.text, current)) queue.push(tab.command);
   }
+  if (!compare.other.empty() && draw_tab("tab/compare", "Compare", compare.shown)) queue.push(CommandId::kTabCompare);
+  if (compare.shown) return kTabBarHeight;
   const bool per_head = in.session.view.tab == Tab::kHead || in.session.view.tab == Tab::kProjection;
   const bool has_heads = per_head && in.computed.trace.shapes.heads > 1;
   if (has_heads) draw_head_row(ui, in, {min.x + 20, bottom}, width - 40, queue);

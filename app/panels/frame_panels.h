@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/panels/compare_tab.h"
 #include "app/panels/stage.h"
 #include "app/ui/commands.h"
 
@@ -30,7 +31,9 @@ void draw_top_bar(Ui& ui, const TopBarInput& input, ActionQueue& queue);
 
 // The tabs, the formula of the tab and the lens at the right, and the heads to choose from below where there are
 // several. Returns the height used.
-float draw_tab_bar(Ui& ui, const StageInput& in, ImVec2 min, float width, ActionQueue& queue);
+// `compare` adds the tab of a comparison, where there is one.
+float draw_tab_bar(Ui& ui, const StageInput& in, const CompareState& compare, ImVec2 min, float width,
+                   ActionQueue& queue);
 
 // Shapes, time of the last pass, and what deserves a word: dead rows, NaN, clipped colours.
 struct StatusInput {

@@ -71,6 +71,19 @@ struct Canvas {
   Index end_col() const { return std::min(cols, static_cast<Index>(std::ceil(col_at(max().x) - 1e-6))); }
 };
 
+// What a place shows, in which colours.
+ShownCells cells_at(const StageInput& in, const MatrixPlace& place) {
+  if (place.foreign == nullptr) return displayed_cells(in, place.id);
+  const Matrix* values = place.foreign->values;
+  return {values->rows(), values->cols(), values, nullptr};
+}
+ColorRange range_at(const StageInput& in, const MatrixPlace& place) {
+  return place.foreign != nullptr ? place.foreign->range : shown_range(in, place.id);
+}
+const std::string& colormap_at(const StageInput& in, const MatrixPlace& place) {
+  return place.foreign != nullptr ? place.foreign->colormap : shown_colormap(in, place.id);
+}
+
 Canvas make_canvas(StageState& state, const MatrixPlace& place, const ShownCells& cells) {
   const Rect part = place.part.rows > 0 ? place.part : Rect{0, 0, cells.rows, cells.cols};
   const Index rows = place.transposed ? part.cols : part.rows, cols = place.transposed ? part.rows : part.cols;
@@ -85,10 +98,15 @@ void draw_held(const StageInput& in, const Canvas& canvas, HeatmapDraw& draw) {
   const MatrixKind kind = canvas.place.id.kind;
   draw.version = in.version;
   draw.values = canvas.cells.held->data();
-  if (scale_group(kind) == ScaleGroup::kWeights || kind == MatrixKind::kKeep)
-    if (in.computed.digest.hidden > 0) draw.keep = in.computed.trace.keep->data();
   draw.rows = static_cast<int>(canvas.cells.rows);
   draw.cols = static_cast<int>(canvas.cells.cols);
+  if (const ForeignMatrix* foreign = canvas.place.foreign) {
+    draw.key = (std::uint64_t{1} << 62) | foreign->key;
+    draw.version = foreign->version;
+    return;
+  }
+  if (scale_group(kind) == ScaleGroup::kWeights || kind == MatrixKind::kKeep)
+    if (in.computed.digest.hidden > 0) draw.keep = in.computed.trace.keep->data();
 }
 
 // Blocks of cells in the place of cells. False where there is nothing to draw yet.
@@ -131,10 +149,10 @@ void submit_heatmap(Ui& ui, const StageInput& in, const Canvas& canvas) {
   } else if (!draw_picture(canvas.picture, place, draw)) {
     return;
   }
-  draw.colormap = shown_colormap(in, place.id);
+  draw.colormap = colormap_at(in, place);
   draw.theme = ui.theme;
-  draw.range = shown_range(in, place.id);
-  if (place.id.kind == MatrixKind::kKeep) {
+  draw.range = range_at(in, place);
+  if (place.id.kind == MatrixKind::kKeep && place.foreign == nullptr) {
     // Visible keys are quiet, hidden ones hatched.
     draw.colormap = "grey";
     draw.range = {0, ui.theme == ThemeName::kDark ? 5.0f : 1.06f, false};
@@ -166,16 +184,18 @@ void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const C
   // Numbers of a matrix that is not held come all at once.
   if (canvas.cells.held == nullptr && (canvas.picture == nullptr || !canvas.picture->complete)) return;
   const bool in_units = !canvas.place.title.empty() || canvas.place.unit_is_written;
-  const float factor = in_units ? lens_factor(in, canvas.place.id) : 1;
+  const bool foreign = canvas.place.foreign != nullptr;
+  const float factor = in_units && !foreign ? lens_factor(in, canvas.place.id) : 1;
   const auto value = [&](Index r, Index c) {
     const CellRef cell = canvas.cell(r, c);
     return canvas.value(cell) * factor;
   };
   const auto format = fit_cell_text(ui, window, value, canvas.cell_w(), canvas.cell_h(), in.session.view.decimals);
   if (!format) return;
-  const ColorRange range = shown_range(in, canvas.place.id);
-  const ColorTable& table = ui.table(shown_colormap(in, canvas.place.id));
-  const bool masks = scale_group(canvas.place.id.kind) == ScaleGroup::kWeights && in.computed.digest.hidden > 0;
+  const ColorRange range = range_at(in, canvas.place);
+  const ColorTable& table = ui.table(colormap_at(in, canvas.place));
+  const bool masks =
+      !foreign && scale_group(canvas.place.id.kind) == ScaleGroup::kWeights && in.computed.digest.hidden > 0;
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (Index r = window.row; r < window.row + window.rows; ++r)
     for (Index c = window.col; c < window.col + window.cols; ++c) {
@@ -249,9 +269,11 @@ void draw_title(Ui& ui, const StageInput& in, const Canvas& canvas) {
   if (place.title.empty()) return;
   constexpr float kBeside = 26;   // that a title may stand out, less than matrices are apart
   constexpr double kNumber = 20;  // narrower cells have no numbers
-  const std::string title =
-      lens_title(ui, in, place.id, place.transposed, place.title, {place.size.x + kBeside, canvas.cell_w() >= kNumber});
-  const std::string subtitle = lens_subtitle(in, place.id, place.subtitle);
+  const bool foreign = place.foreign != nullptr;
+  const std::string title = foreign ? place.title
+                                    : lens_title(ui, in, place.id, place.transposed, place.title,
+                                                 {place.size.x + kBeside, canvas.cell_w() >= kNumber});
+  const std::string subtitle = foreign ? place.subtitle : lens_subtitle(in, place.id, place.subtitle);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float top = place.min.y - (place.col_labels ? place.top_room : 0) - place.bar_room - 22;
   const float width = draw_formula(ui, list, FontRole::kBold13, {place.min.x, top}, ui.colors().text, title);
@@ -387,14 +409,15 @@ float col_label_room(Ui& ui, const AxisNames& labels, float cell, float limit) {
 }
 
 bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPlace& place, ActionQueue& queue) {
-  const ShownCells cells = displayed_cells(in, place.id);
+  const ShownCells cells = cells_at(in, place);
   if (!cells || cells.rows == 0 || cells.cols == 0 || place.size.x < 1 || place.size.y < 1) return false;
   Canvas canvas = make_canvas(state, place, cells);
   if (state.selection && state.selection->id == place.id) {
     state.draws_selection = true;
     if (state.keyboard_leads) canvas.show(state.selection->cell());
   }
-  const std::string name = matrix_name(place.id);
+  const bool foreign = place.foreign != nullptr;
+  const std::string name = foreign ? "matrix/" + place.foreign->name : matrix_name(place.id);
   ui.widgets->add(name, place.min, canvas.max());
   ImGui::SetCursorScreenPos(place.min);
   ImGui::SetItemAllowOverlap();
@@ -408,9 +431,10 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
     state.pointed = place.id;
     handle_wheel(in, state, canvas);
   }
-  const bool panning = ImGui::IsItemActive() &&
-                       (ImGui::IsMouseDragging(2, 2) ||
-                        (ImGui::IsMouseDragging(0, 3) && !is_editable(in, place.id) && !ImGui::GetIO().KeyShift));
+  const bool panning =
+      ImGui::IsItemActive() &&
+      (ImGui::IsMouseDragging(2, 2) ||
+       (ImGui::IsMouseDragging(0, 3) && (foreign || !is_editable(in, place.id)) && !ImGui::GetIO().KeyShift));
   if (panning) pan_by_mouse(canvas);
   bool clicked = false;
   if (place.interactive) {

@@ -8,6 +8,16 @@
 
 namespace qkv {
 
+// Numbers that are not the trace's, shown in its place: with their own colours, and nothing masked.
+struct ForeignMatrix {
+  const Matrix* values = nullptr;  // lives until the frame is rendered
+  std::string colormap;
+  ColorRange range;
+  std::uint64_t key = 0;      // which: below 2^32, another for each on the stage
+  std::uint64_t version = 0;  // changes with the numbers
+  std::string name;           // "theirs": registered as "matrix/theirs"
+};
+
 // Where a matrix stands on the stage. "Drawn" rows and columns are those on screen.
 struct MatrixPlace {
   MatrixId id;
@@ -22,8 +32,9 @@ struct MatrixPlace {
   float top_room = 20;     // for column labels, above the cells
   float bar_room = 0;      // between title and labels
   bool numbers = true;
-  bool unit_is_written = false;  // of a lens, by the caller; else it stands in the title
-  bool interactive = true;  // takes hover, selection and edits; false: only hover and click
+  bool unit_is_written = false;            // of a lens, by the caller; else it stands in the title
+  const ForeignMatrix* foreign = nullptr;  // instead of the trace's numbers
+  bool interactive = true;                 // takes hover, selection and edits; false: only hover and click
 };
 
 // `min` and `size` are rounded down to whole pixels.

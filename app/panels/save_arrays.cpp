@@ -73,6 +73,12 @@ void copy_matrix(const StageInput& in, const StageState& state, ActionQueue& que
 
 void copy_code(const StageInput& in, CodeKind kind, ActionQueue& queue) {
   const std::string title(code_title(kind));
+  const Result<Shapes> shapes = check_session(in.session);
+  if (!shapes) return;  // never: a session in the window agrees with itself
+  if (const Status fits = check_script(shapes.value()); !fits) {
+    queue.messages.push_back(fits.error().message);
+    return;
+  }
   if (kind == CodeKind::kLatex) {
     if (is_refining(in.computed.trace)) {
       queue.messages.push_back(kStillComputed);
@@ -80,12 +86,6 @@ void copy_code(const StageInput& in, CodeKind kind, ActionQueue& queue) {
     }
     ImGui::SetClipboardText(latex_document(in.computed.session, in.computed.trace).c_str());
     queue.messages.push_back("Copied a LaTeX document of this session");
-    return;
-  }
-  const Result<Shapes> shapes = check_session(in.session);
-  if (!shapes) return;  // never: a session in the window agrees with itself
-  if (const Status fits = check_script_size(shapes.value()); !fits) {
-    queue.messages.push_back(fits.error().message);
     return;
   }
   const Index count = numbers_in_script(in.session.problem);

@@ -1,7 +1,9 @@
 #include "app/panels/setup_panel.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/base/number_text.h"
@@ -109,12 +111,18 @@ void draw_map_row(Ui& ui, std::string_view label, const std::string& name, const
 void draw_range_row(Ui& ui, SetupState& state, std::string_view label, const std::string& name,
                     const ViewSettings& view, RangeSpec ViewSettings::*slot, const FiniteExtent& extent,
                     ActionQueue& queue) {
-  static constexpr Choice kModes[] = {{"0 … 1"}, {"automatic", "least … most"}, {"symmetric", "−m … m"}, {"custom"}};
+  // Values with a sign have no logarithmic scale: it comes last.
+  static constexpr Choice kTexts[] = {
+      {"0 … 1"}, {"automatic", "least … most"}, {"symmetric", "−m … m"}, {"custom"}, {"logarithmic", "by factors"}};
+  static constexpr RangeMode kModes[] = {RangeMode::kUnit, RangeMode::kAuto, RangeMode::kSymmetric, RangeMode::kCustom,
+                                         RangeMode::kLog};
+  const std::span<const Choice> texts(kTexts, slot == &ViewSettings::weights_range ? 5 : 4);
   ViewSettings changed = view;
   RangeSpec& spec = changed.*slot;
-  if (const auto picked = choice_field(ui, name, labelled_row(ui, label, 108), kModes, static_cast<int>(spec.mode))) {
+  const int current = static_cast<int>(std::ranges::find(kModes, spec.mode) - std::begin(kModes));
+  if (const auto picked = choice_field(ui, name, labelled_row(ui, label, 108), texts, current)) {
     const ColorRange now = resolve_range(spec, extent);
-    spec.mode = static_cast<RangeMode>(*picked);
+    spec.mode = kModes[*picked];
     if (spec.mode == RangeMode::kCustom) {
       spec.low = now.flat ? now.low - 1 : now.low;
       spec.high = now.flat ? now.high + 1 : now.high;

@@ -119,6 +119,7 @@ Result<OffscreenPicture> draw_offscreen(const OffscreenOptions& options) {
   preferences.window_height = options.height;
   App app({&renderer.value()->images(), &renderer.value()->heatmaps(), [] {}}, preferences);
   app.open(options.session, {});
+  if (!options.compare.empty()) app.compare_with(options.compare);
   OffscreenLoop loop(options, *renderer.value(), app);
   const Result<Framebuffer> framebuffer = create_framebuffer(loop.device_width(), loop.device_height());
   if (!framebuffer) return framebuffer.error();

@@ -14,7 +14,8 @@ struct OffscreenOptions {
   int width = 1440, height = 900;  // logical pixels
   float scale = 1;                 // device pixels per logical pixel
   ThemeName theme = ThemeName::kLight;
-  std::string hover;  // name of a widget that the pointer rests on; empty = none
+  std::string compare;  // file that the session is compared with; empty = none
+  std::string hover;    // name of a widget that the pointer rests on; empty = none
 };
 
 struct OffscreenPicture {

@@ -9,9 +9,10 @@
 namespace qkv {
 
 struct WindowOptions {
-  Session session;             // shown first
-  std::filesystem::path path;  // where Save writes; empty for none
-  std::optional<float> scale;  // device pixels per logical pixel; absent = the monitor's
+  Session session;              // shown first
+  std::filesystem::path path;   // where Save writes; empty for none
+  std::filesystem::path asked;  // tensors that a dialog asks about, over the session; empty for none
+  std::optional<float> scale;   // device pixels per logical pixel; absent = the monitor's
 };
 
 // Runs until the person quits. Preferences are read before and written after. Errors: kNoDisplay with one line

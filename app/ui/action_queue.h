@@ -15,6 +15,8 @@ namespace qkv {
 enum class CommandId {
   kNew,
   kOpen,
+  kOpenTensors,
+  kCompare,
   kSave,
   kSaveAs,
   kExport,
@@ -36,6 +38,7 @@ enum class CommandId {
   kTabHeads,
   kTabConcat,
   kTabProjection,
+  kTabCompare,
   kPreviousHead,
   kNextHead,
   kLensValues,

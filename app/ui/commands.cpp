@@ -10,6 +10,8 @@ using enum CommandId;
 constexpr std::array kCommands = {
     CommandInfo{kNew, MenuId::kFile, "New from the worked example", {Key::kN, true}},
     CommandInfo{kOpen, MenuId::kFile, "Open…", {Key::kO, true}},
+    CommandInfo{kOpenTensors, MenuId::kFile, "Open tensors, choosing what is what…", {}},
+    CommandInfo{kCompare, MenuId::kFile, "Compare with…", {Key::kO, true, true}},
     CommandInfo{kSave, MenuId::kFile, "Save", {Key::kS, true}, true},
     CommandInfo{kSaveAs, MenuId::kFile, "Save as…", {Key::kS, true, true}},
     CommandInfo{kExport, MenuId::kFile, "Export picture…", {Key::kE, true}, true},
@@ -31,6 +33,7 @@ constexpr std::array kCommands = {
     CommandInfo{kTabHeads, MenuId::kView, "All heads", {Key::k2, true}},
     CommandInfo{kTabConcat, MenuId::kView, "Concat · Wᴼ", {Key::k3, true}},
     CommandInfo{kTabProjection, MenuId::kView, "X · W", {Key::k4, true}},
+    CommandInfo{kTabCompare, MenuId::kView, "Compare", {}},
     CommandInfo{kPreviousHead, MenuId::kView, "Previous head", {Key::kPageUp}, true},
     CommandInfo{kNextHead, MenuId::kView, "Next head", {Key::kPageDown}},
     CommandInfo{kLensValues, MenuId::kView, "Values in the cells", {}, true},
@@ -68,6 +71,8 @@ bool is_enabled(CommandId id, const CommandContext& context) {
     case kPaste:
     case kFill:
       return context.can_paste;
+    case kTabCompare:
+      return context.has_comparison;
     case kTabProjection:
       return context.has_projection;
     case kPreviousHead:

@@ -12,8 +12,6 @@ namespace {
 using VectorD = Eigen::VectorXd;
 using RowVectorD = Eigen::RowVectorXd;
 
-constexpr Index kKeyBlock = 1024;
-
 const Matrix& q_of(const Trace& trace, int head) { return *trace.q[static_cast<std::size_t>(head)]; }
 const Matrix& k_of(const Trace& trace, int head) {
   return *trace.k[static_cast<std::size_t>(kv_head_of(trace.shapes, head))];

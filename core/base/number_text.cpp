@@ -69,11 +69,38 @@ bool equal_ignoring_case(std::string_view text, std::string_view lower) {
 
 // Text that from_chars finds out of range: what is too small rounds to 0, what is too large is no float32. Text
 // that not even float64 can tell apart from 0 or infinity is refused too.
-std::optional<float> round_out_of_range(std::string_view text) {
+template <class T>
+std::optional<T> round_out_of_range(std::string_view text) {
   double wide = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), wide);
-  if (error == std::errc{} && std::abs(wide) < 1) return static_cast<float>(wide);
+  if (error == std::errc{} && std::abs(wide) < 1) return static_cast<T>(wide);
   return std::nullopt;
+}
+
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  const std::string ascii = replace_all(trim(text), kMinus, "-");
+  std::string_view unsigned_part = ascii;
+  const bool negative = unsigned_part.starts_with('-');
+  if (negative || unsigned_part.starts_with('+')) unsigned_part.remove_prefix(1);
+
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  if (equal_ignoring_case(unsigned_part, "nan")) return std::numeric_limits<T>::quiet_NaN();
+  if (equal_ignoring_case(unsigned_part, "inf")) return negative ? -kInfinity : kInfinity;
+  // from_chars would take a second sign and the longer spellings of NaN and infinity.
+  if (unsigned_part.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return std::nullopt;
+  if (unsigned_part.starts_with('-') || unsigned_part.starts_with('+')) return std::nullopt;
+
+  T value = 0;
+  const char* last = unsigned_part.data() + unsigned_part.size();
+  const auto [end, error] = std::from_chars(unsigned_part.data(), last, value);
+  if (end != last || error == std::errc::invalid_argument) return std::nullopt;
+  if (error == std::errc::result_out_of_range) {
+    const std::optional<T> rounded = round_out_of_range<T>(unsigned_part);
+    if (!rounded) return std::nullopt;
+    value = *rounded;
+  }
+  return negative ? -value : value;
 }
 
 }  // namespace
@@ -95,29 +122,7 @@ std::string format_value(double value, int decimals, bool typographic) {
   return with_minus(digits_of(value, decimals, std::chars_format::scientific), typographic);
 }
 
-std::optional<float> parse_float(std::string_view text) {
-  const std::string ascii = replace_all(trim(text), kMinus, "-");
-  std::string_view unsigned_part = ascii;
-  const bool negative = unsigned_part.starts_with('-');
-  if (negative || unsigned_part.starts_with('+')) unsigned_part.remove_prefix(1);
-
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (equal_ignoring_case(unsigned_part, "nan")) return std::numeric_limits<float>::quiet_NaN();
-  if (equal_ignoring_case(unsigned_part, "inf")) return negative ? -kInfinity : kInfinity;
-  // from_chars would take a second sign and the longer spellings of NaN and infinity.
-  if (unsigned_part.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return std::nullopt;
-  if (unsigned_part.starts_with('-') || unsigned_part.starts_with('+')) return std::nullopt;
-
-  float value = 0;
-  const char* last = unsigned_part.data() + unsigned_part.size();
-  const auto [end, error] = std::from_chars(unsigned_part.data(), last, value);
-  if (end != last || error == std::errc::invalid_argument) return std::nullopt;
-  if (error == std::errc::result_out_of_range) {
-    const std::optional<float> rounded = round_out_of_range(unsigned_part);
-    if (!rounded) return std::nullopt;
-    value = *rounded;
-  }
-  return negative ? -value : value;
-}
+std::optional<float> parse_float(std::string_view text) { return parse_number<float>(text); }
+std::optional<double> parse_double(std::string_view text) { return parse_number<double>(text); }
 
 }  // namespace qkv

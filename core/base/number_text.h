@@ -24,5 +24,7 @@ std::string format_value(double value, int decimals, bool typographic = true);
 // "nan", "inf", "-inf". Decimal point only. nullopt for anything else, and for finite text beyond
 // float32's range; text too small for float32 is 0.
 std::optional<float> parse_float(std::string_view text);
+// The same with float64's range and precision; text too small for float64 is refused.
+std::optional<double> parse_double(std::string_view text);
 
 }  // namespace qkv

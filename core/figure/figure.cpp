@@ -72,12 +72,12 @@ double least_side(const Trace& trace, const FigureSpec& spec) {
       cells = static_cast<double>(std::max(n.heads * n.d_v + n.d_out, n.nq));
       break;
   }
-  return cells * spec.cell_px;
+  return cells * spec.cell_px * spec.pixels_per_unit;
 }
 
-bool fits(const Figure& figure) {
-  return figure.width <= kMaxFigurePx && figure.height <= kMaxFigurePx &&
-         figure.width * figure.height <= kMaxFigureArea;
+bool fits(const Figure& figure, double pixels_per_unit) {
+  const double width = figure.width * pixels_per_unit, height = figure.height * pixels_per_unit;
+  return width <= kMaxFigurePx && height <= kMaxFigurePx && width * height <= kMaxFigureArea;
 }
 
 // The figure, or nullopt where it would be too large.
@@ -86,7 +86,7 @@ std::optional<Figure> try_cell(const Session& session, const Trace& trace, Figur
   spec.cell_px = cell_px;
   if (least_side(trace, spec) > kMaxFigurePx) return std::nullopt;
   Figure figure = layout_with_cell(session, trace, spec, cell_px, shaper);
-  if (!fits(figure)) return std::nullopt;
+  if (!fits(figure, spec.pixels_per_unit)) return std::nullopt;
   return figure;
 }
 
@@ -101,8 +101,12 @@ Error too_large(const Session& session, const Trace& trace, const FigureSpec& sp
       high = middle - 1;
     }
   }
-  const std::string start = "the picture is too large with cells of " + std::to_string(spec.cell_px) + " pixels; ";
-  if (fitting == 0) return bad_input(start + "even cells of 1 pixel do not fit: choose a smaller matrix");
+  const bool scaled = spec.pixels_per_unit != 1;
+  const std::string start = "the picture is too large with cells of " + std::to_string(spec.cell_px) + " pixels" +
+                            (scaled ? " at scale " + format_shortest(spec.pixels_per_unit) : "") + "; ";
+  if (fitting == 0) {
+    return bad_input(start + "even cells of 1 pixel do not fit: choose a smaller " + (scaled ? "scale" : "matrix"));
+  }
   return bad_input(start + "the largest cell size that fits is " + std::to_string(fitting));
 }
 
@@ -178,7 +182,7 @@ Result<Figure> layout_figure(const Session& session, const Trace& trace, const F
   return std::move(*figure);
 }
 
-std::string layout_json(const Figure& figure) {
+std::string layout_json(const Figure& figure, double scale) {
   using Json = nlohmann::ordered_json;
   Json matrices = Json::array();
   for (const FigureMatrix& m : figure.matrices) {
@@ -186,16 +190,18 @@ std::string layout_json(const Figure& figure) {
                   {"head", m.id.head},
                   {"rows", m.rows()},
                   {"cols", m.cols()},
-                  {"x", m.x},
-                  {"y", m.y},
-                  {"cell_w", m.cell_w},
-                  {"cell_h", m.cell_h},
+                  {"x", m.x * scale},
+                  {"y", m.y * scale},
+                  {"cell_w", m.cell_w * scale},
+                  {"cell_h", m.cell_h * scale},
                   {"range", {shortest(m.range.low), shortest(m.range.high)}},
                   {"colormap", m.colormap}};
     if (m.transposed) entry["transposed"] = true;
+    if (m.range.log) entry["log"] = true;
     matrices.push_back(std::move(entry));
   }
-  const Json layout = {{"width", figure.width}, {"height", figure.height}, {"matrices", std::move(matrices)}};
+  const Json layout = {
+      {"width", figure.width * scale}, {"height", figure.height * scale}, {"matrices", std::move(matrices)}};
   return layout.dump(1) + "\n";
 }
 

@@ -20,9 +20,12 @@ struct FigureSpec {
   ThemeName theme = ThemeName::kLight;
   ViewSettings look;         // colour maps, ranges, decimals
   bool transparent = false;  // no background
+  // Pixels a unit of the picture to be made, which bound its size; 0 for SVG and PDF, which are not made of pixels.
+  double pixels_per_unit = 1;
 };
 
-// One heat map in a figure. Lengths in pixels, (x, y) the upper left corner of cell (0, 0).
+// One heat map in a figure. Lengths in units, a unit being a pixel at scale 1; (x, y) the upper left corner of cell (0,
+// 0).
 struct FigureMatrix {
   MatrixId id;
   const Matrix* values = nullptr;  // of the trace; transposed on paper where `transposed`
@@ -45,6 +48,7 @@ struct FigureText {
   TextStyle style;
   double x = 0, y = 0;  // upper left corner
   double angle = 0;     // radians
+  double anchor = 0;    // share of the width that lies before the point that stays where a viewer has other fonts
 };
 
 struct FigureBar {  // a colour bar
@@ -83,14 +87,15 @@ std::string view_colormap(const ViewSettings& look, MatrixKind kind);
 Status check_figure_size(const Shapes& shapes);
 
 // Lays out what `spec` asks for. `trace` must outlive the figure. Errors: kBadInput where the trace has no such
-// matrix or head, or the picture would exceed kMaxFigurePx on a side or kMaxFigureArea (with the largest cell size
-// that fits).
+// matrix or head, or a picture of pixels would exceed kMaxFigurePx on a side or kMaxFigureArea (with the largest cell
+// size that fits).
 inline constexpr double kMaxFigurePx = 30000;
 inline constexpr double kMaxFigureArea = 2.5e8;  // 1 GB of pixels
 Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,
                              const TextShaper& shaper);
 
-// {"width", "height", "matrices": [{matrix, head, rows, cols, x, y, cell_w, cell_h, range, colormap}]} of design.
-std::string layout_json(const Figure& figure);
+// {"width", "height", "matrices": [{matrix, head, rows, cols, x, y, cell_w, cell_h, range, colormap}]} in pixels of the
+// picture, `scale` of them a unit; "transposed" and "log" only where true.
+std::string layout_json(const Figure& figure, double scale = 1);
 
 }  // namespace qkv

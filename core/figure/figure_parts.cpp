@@ -66,7 +66,9 @@ double put_text(FigureBuilder& b, std::string_view text, const TextStyle& style,
                 Align align) {
   const TextSize size = b.shaper.measure(text, style);
   const double shift = align == Align::kLeft ? 0 : align == Align::kCenter ? size.width / 2 : size.width;
-  b.figure.texts.push_back({std::string(text), style, std::round(x - shift), std::round(baseline) - size.baseline, 0});
+  const double anchor = align == Align::kLeft ? 0 : align == Align::kCenter ? 0.5 : 1;
+  b.figure.texts.push_back(
+      {std::string(text), style, std::round(x - shift), std::round(baseline) - size.baseline, 0, anchor});
   return size.width;
 }
 

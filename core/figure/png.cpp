@@ -1,21 +1,13 @@
 // PNG through Cairo: figures, plain pixels, and back.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <memory>
 
+#include "core/figure/cairo_canvas.h"
 #include "core/figure/paint.h"
 
 namespace qkv {
 namespace {
-
-struct SurfaceDeleter {
-  void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
-};
-using SurfacePtr = std::unique_ptr<cairo_surface_t, SurfaceDeleter>;
-struct CairoDeleter {
-  void operator()(cairo_t* cr) const { cairo_destroy(cr); }
-};
-using CairoPtr = std::unique_ptr<cairo_t, CairoDeleter>;
 
 Error picture_error(int width, int height, cairo_status_t status) {
   return {ErrorCode::kCannotWrite, "cannot make a picture of " + std::to_string(width) + " × " +
@@ -66,12 +58,16 @@ cairo_status_t read_png(void* closure, unsigned char* data, unsigned int length)
 
 }  // namespace
 
-Result<Bytes> figure_png(const Figure& figure, const TextShaper& shaper) {
-  const int width = static_cast<int>(figure.width), height = static_cast<int>(figure.height);
+int pixels_of(double units, double scale) { return static_cast<int>(std::ceil(units * scale - 1e-9)); }
+
+Result<Bytes> figure_png(const Figure& figure, const TextShaper& shaper, double scale) {
+  const int width = pixels_of(figure.width, scale), height = pixels_of(figure.height, scale);
   const cairo_format_t format = figure.transparent ? CAIRO_FORMAT_ARGB32 : CAIRO_FORMAT_RGB24;
-  const SurfacePtr surface(cairo_image_surface_create(format, width, height));
-  const CairoPtr cr(cairo_create(surface.get()));
-  paint_figure(cr.get(), figure, shaper);
+  const CairoSurfacePtr surface(cairo_image_surface_create(format, width, height));
+  const CairoContextPtr cr(cairo_create(surface.get()));
+  cairo_scale(cr.get(), scale, scale);
+  CairoCanvas canvas(cr.get(), shaper, scale);
+  paint_figure(canvas, figure, shaper);
   if (const cairo_status_t status = cairo_status(cr.get()); status != CAIRO_STATUS_SUCCESS) {
     return picture_error(width, height, status);
   }
@@ -86,7 +82,7 @@ Result<Bytes> png_bytes(int width, int height, std::span<const std::uint8_t> rgb
   bool opaque = true;
   for (std::size_t i = 3; i < rgba.size() && opaque; i += 4) opaque = rgba[i] == 255;
   // Opaque pixels keep all their bits and need no alpha channel.
-  const SurfacePtr surface(
+  const CairoSurfacePtr surface(
       cairo_image_surface_create(opaque ? CAIRO_FORMAT_RGB24 : CAIRO_FORMAT_ARGB32, width, height));
   if (const cairo_status_t status = cairo_surface_status(surface.get()); status != CAIRO_STATUS_SUCCESS) {
     return picture_error(width, height, status);
@@ -106,7 +102,7 @@ Result<Bytes> png_bytes(int width, int height, std::span<const std::uint8_t> rgb
 
 Result<PixelImage> decode_png(std::span<const std::byte> png) {
   PngInput input{png};
-  const SurfacePtr surface(cairo_image_surface_create_from_png_stream(read_png, &input));
+  const CairoSurfacePtr surface(cairo_image_surface_create_from_png_stream(read_png, &input));
   if (const cairo_status_t status = cairo_surface_status(surface.get()); status != CAIRO_STATUS_SUCCESS) {
     return bad_input(std::string("not a readable PNG: ") + cairo_status_to_string(status));
   }

@@ -1,12 +1,13 @@
 #include "core/figure/text.h"
 
-#include <hb-ot.h>
 #include <pango/pangocairo.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "core/base/utf8.h"
+#include "core/figure/page_text.h"
 
 namespace qkv {
 namespace {
@@ -42,7 +43,7 @@ char32_t shown_character(char32_t c) {
 }
 
 // The text that is shaped, and where each byte of the caller's text went.
-struct ShownText {
+struct ShapedText {
   std::string text;
   std::vector<std::size_t> offsets;  // size of the caller's text + 1; only with `with_offsets`
 
@@ -53,8 +54,8 @@ struct ShownText {
   }
 };
 
-ShownText shown_text(std::string_view text, bool with_offsets = false) {
-  ShownText shown;
+ShapedText shaped_text(std::string_view text, bool with_offsets = false) {
+  ShapedText shown;
   shown.text.reserve(text.size());
   std::size_t pos = 0;
   while (pos < text.size()) {
@@ -69,20 +70,21 @@ ShownText shown_text(std::string_view text, bool with_offsets = false) {
   return shown;
 }
 
+// "U+200B U+200D"
+std::string code_points_of(std::string_view text) {
+  std::string codes;
+  for (std::size_t pos = 0; pos < text.size();) {
+    char digits[16];
+    const auto [end, problem] =
+        std::to_chars(digits, digits + sizeof digits, static_cast<std::uint32_t>(next_code_point(text, pos)), 16);
+    std::string code(digits, problem == std::errc{} ? end : digits);
+    for (char& c : code) c = c >= 'a' ? static_cast<char>(c - 32) : c;
+    codes += (codes.empty() ? "U+" : " U+") + std::string(code.size() < 4 ? 4 - code.size() : 0, '0') + code;
+  }
+  return codes;
+}
+
 double to_pixels(int pango_units) { return static_cast<double>(pango_units) / PANGO_SCALE; }
-
-// Fonts whose glyphs are pictures have no outlines to fill.
-bool has_color_glyphs(PangoFont* font) {
-  hb_font_t* hb_font = pango_font_get_hb_font(font);
-  if (hb_font == nullptr) return false;
-  hb_face_t* face = hb_font_get_face(hb_font);
-  return hb_ot_color_has_png(face) || hb_ot_color_has_layers(face) || hb_ot_color_has_svg(face);
-}
-
-bool has_unknown_glyphs(const PangoGlyphString& glyphs) {
-  return std::any_of(glyphs.glyphs, glyphs.glyphs + glyphs.num_glyphs,
-                     [](const PangoGlyphInfo& info) { return (info.glyph & PANGO_GLYPH_UNKNOWN_FLAG) != 0; });
-}
 
 // Outlines are filled rather than shown as cached glyph masks: Cairo 1.16 places masks on whole pixels,
 // which makes the spacing of small text uneven.
@@ -101,13 +103,19 @@ void draw_run(cairo_t* cr, PangoGlyphItem* run, double x, double baseline) {
 }
 
 void draw_line(cairo_t* cr, PangoLayout* layout, double left, double baseline) {
+  const bool is_page = cairo_surface_has_show_text_glyphs(cairo_get_target(cr)) != 0;
   const LayoutIterPtr iter(pango_layout_get_iter(layout));
   do {
     PangoGlyphItem* run = pango_layout_iter_get_run_readonly(iter.get());
     if (run == nullptr) continue;
     PangoRectangle logical;
     pango_layout_iter_get_run_extents(iter.get(), nullptr, &logical);
-    draw_run(cr, run, left + to_pixels(logical.x), baseline);
+    const double x = left + to_pixels(logical.x);
+    if (is_page) {
+      write_run(cr, pango_layout_get_text(layout), run, x, baseline);
+    } else {
+      draw_run(cr, run, x, baseline);
+    }
   } while (pango_layout_iter_next_run(iter.get()) != 0);
 }
 
@@ -126,8 +134,9 @@ void unstretch_ellipsis(PangoLayout* layout) {
   }
 }
 
-// Horizontal text sits on a whole device pixel: stems of hinted outlines then stay sharp.
+// Horizontal text sits on a whole device pixel: stems of hinted outlines then stay sharp. Pages have no pixels.
 double snap_to_device(cairo_t* cr, double y) {
+  if (cairo_surface_has_show_text_glyphs(cairo_get_target(cr)) != 0) return y;
   cairo_matrix_t matrix;
   cairo_get_matrix(cr, &matrix);
   if (matrix.xy != 0 || matrix.yx != 0 || matrix.yy == 0) return y;
@@ -209,6 +218,8 @@ struct TextShaper::Impl {
   }
 };
 
+std::string_view text_families() { return kFamilies; }
+
 TextShaper::TextShaper() : impl_(std::make_unique<Impl>()) {}
 TextShaper::~TextShaper() = default;
 TextShaper::TextShaper(TextShaper&&) noexcept = default;
@@ -216,7 +227,7 @@ TextShaper& TextShaper::operator=(TextShaper&&) noexcept = default;
 
 TextSize TextShaper::measure(std::string_view text, const TextStyle& style) const {
   pango_context_set_matrix(impl_->context.get(), nullptr);
-  return Impl::size_of(impl_->line(shown_text(text).text, style).get());
+  return Impl::size_of(impl_->line(shaped_text(text).text, style).get());
 }
 
 void TextShaper::draw(cairo_t* cr, std::string_view text, const TextStyle& style, double x, double y,
@@ -229,12 +240,34 @@ void TextShaper::draw(cairo_t* cr, std::string_view text, const TextStyle& style
     x = y = 0;
   }
   pango_cairo_update_context(cr, impl_->context.get());
-  const GObjectPtr<PangoLayout> layout = impl_->line(shown_text(text).text, style);
+  const GObjectPtr<PangoLayout> layout = impl_->line(shaped_text(text).text, style);
   const Color c = style.color;
   cairo_set_source_rgba(cr, c.r / 255.0, c.g / 255.0, c.b / 255.0, c.a / 255.0);
   const double baseline = snap_to_device(cr, y + Impl::size_of(layout.get()).baseline);
   draw_line(cr, layout.get(), x - to_pixels(Impl::line_of(layout.get()).x), baseline);
   cairo_restore(cr);
+}
+
+ShownText TextShaper::shown(std::string_view text, const TextStyle& style) const {
+  ShownText result{shaped_text(text).text};
+  pango_context_set_matrix(impl_->context.get(), nullptr);
+  const GObjectPtr<PangoLayout> layout = impl_->line(result.text, style);
+  PangoLayoutLine* line = pango_layout_get_line_readonly(layout.get(), 0);
+  result.right_to_left = line->resolved_dir == PANGO_DIRECTION_RTL;
+  if (pango_layout_get_attributes(layout.get()) != impl_->attributes.get()) {
+    result.text = code_points_of(result.text);
+    result.code_points = true;
+    return result;
+  }
+  for (GSList* node = line->runs; node != nullptr; node = node->next) {
+    const PangoItem* item = static_cast<PangoGlyphItem*>(node->data)->item;
+    if ((item->analysis.flags & PANGO_ANALYSIS_FLAG_IS_ELLIPSIS) == 0) continue;
+    result.cut = true;
+    result.text.resize(static_cast<std::size_t>(item->offset));
+    result.text += "…";
+    break;
+  }
+  return result;
 }
 
 PixelImage TextShaper::render(std::string_view text, const TextStyle& style, double scale) const {
@@ -264,7 +297,7 @@ PixelImage TextShaper::render(std::string_view text, const TextStyle& style, dou
 }
 
 double TextShaper::caret_x(std::string_view text, const TextStyle& style, std::size_t index) const {
-  const ShownText shown = shown_text(text, true);
+  const ShapedText shown = shaped_text(text, true);
   pango_context_set_matrix(impl_->context.get(), nullptr);
   const GObjectPtr<PangoLayout> layout = impl_->line(shown.text, style);
   PangoRectangle strong;
@@ -274,7 +307,7 @@ double TextShaper::caret_x(std::string_view text, const TextStyle& style, std::s
 }
 
 std::size_t TextShaper::index_at_x(std::string_view text, const TextStyle& style, double x) const {
-  const ShownText shown = shown_text(text, true);
+  const ShapedText shown = shaped_text(text, true);
   pango_context_set_matrix(impl_->context.get(), nullptr);
   const GObjectPtr<PangoLayout> layout = impl_->line(shown.text, style);
   int index = 0, trailing = 0;
@@ -287,7 +320,7 @@ std::size_t TextShaper::index_at_x(std::string_view text, const TextStyle& style
 }
 
 std::size_t TextShaper::move_caret(std::string_view text, std::size_t index, int direction) const {
-  const ShownText shown = shown_text(text, true);
+  const ShapedText shown = shaped_text(text, true);
   const GObjectPtr<PangoLayout> layout = impl_->line(shown.text, TextStyle{});
   int count = 0;
   const PangoLogAttr* attrs = pango_layout_get_log_attrs_readonly(layout.get(), &count);

@@ -26,14 +26,25 @@ struct TextSize {
   double width = 0, height = 0, baseline = 0;  // pixels; baseline from the top
 };
 
+// What is drawn of a text.
+struct ShownText {
+  std::string text;  // valid UTF-8 without control characters: they are shown by their pictures (␊, ␉)
+  bool cut = false;  // it ends in "…" for max_width
+  bool right_to_left = false;
+  bool code_points = false;  // of characters that cannot be seen: "U+200B", where draw() has boxes
+};
+
 // Premultiplied-by-alpha RGBA, 8 bits each, rows from the top, no padding.
 struct PixelImage {
   int width = 0, height = 0;
   std::vector<std::uint8_t> rgba;
 };
 
-// Owns the font map and context that shaping needs; one per thread. Families: Inter, Noto Sans, Noto Sans CJK TC,
-// then what fontconfig has; emoji in colour. Digits are tabular.
+// Inter, Noto Sans, Noto Sans CJK TC, sans-serif.
+std::string_view text_families();
+
+// Owns the font map and context that shaping needs; one per thread. Families: text_families(), then what fontconfig
+// has; emoji in colour. Digits are tabular.
 class TextShaper {
  public:
   TextShaper();
@@ -44,7 +55,10 @@ class TextShaper {
   TextSize measure(std::string_view text, const TextStyle& style) const;
   // One line, `scale` device pixels per pixel. Size = measure() · scale rounded up.
   PixelImage render(std::string_view text, const TextStyle& style, double scale) const;
-  // Draws on a surface, (x, y) the upper left corner. `angle` in radians about it, clockwise.
+  // For those who write text rather than draw it.
+  ShownText shown(std::string_view text, const TextStyle& style) const;
+  // Draws on a surface, (x, y) the upper left corner. `angle` in radians about it, clockwise. On pages it stays text,
+  // as page_text.h says.
   void draw(cairo_t* cr, std::string_view text, const TextStyle& style, double x, double y, double angle = 0) const;
 
   // For a text field: x of the caret before byte `index`, and byte index of the caret at pixel x.

@@ -18,6 +18,7 @@ Status check_view(const ViewSettings& view) {
       return bad_input("the lower end of a colour range must be below the upper end");
     }
   }
+  if (view.signed_range.mode == RangeMode::kLog) return bad_input("only weights have a logarithmic colour range");
   return Done{};
 }
 

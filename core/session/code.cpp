@@ -78,7 +78,8 @@ std::vector<NamedArray> script_arrays(const Problem& problem) {
   return arrays;
 }
 
-Status check_script_size(const Shapes& shapes) {
+Status check_script(const Shapes& shapes) {
+  if (shapes.d_k == 0) return unsupported("the weights of this session are given: there is no computation to write");
   if (held_bytes(shapes) <= kMostHeldBytes) return Done{};
   return unsupported("a script keeps scores, scaled and attn of " + std::to_string(shapes.heads) + "×" +
                      std::to_string(shapes.nq) + "×" + std::to_string(shapes.nk) + " cells, in float64 " +

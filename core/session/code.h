@@ -31,9 +31,9 @@ inline constexpr Index kMostWrittenNumbers = 20000;
 // Those numbers as the arrays of that file, named as in a session file: float32, key_valid uint8.
 std::vector<NamedArray> script_arrays(const Problem& problem);
 
-// Whether a script may compute the session: it keeps every matrix, as this program does up to kMostHeldBytes.
-// kUnsupported with the size where that is too much.
-Status check_script_size(const Shapes& shapes);
+// Whether code may compute the session: it keeps every matrix, as this program does up to kMostHeldBytes. kUnsupported
+// with the size where that is too much, and for weights alone, which nothing computes.
+Status check_script(const Shapes& shapes);
 
 // A whole script that computes the session in float64 with every option, prints attn and out, and, when it is given a
 // file's name, saves q k v scores scaled keep attn heads_out concat out there. Only steps that this session takes.

@@ -8,6 +8,9 @@
 #include "core/session/json_reader.h"
 #include "core/session/options_json.h"
 #include "core/session/session_tensors.h"
+#include "core/session/tensor_mapping.h"
+#include "core/tensor_io/safetensors.h"
+#include "core/tensor_io/tensor_file.h"
 
 namespace qkv {
 
@@ -15,7 +18,6 @@ namespace {
 
 constexpr int kVersion = 1;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr std::string_view kAccepted = "a session is a JSON object, tensors are .npz or .npy";
 
 // Without what may stand before a JSON document.
 std::string_view without_leading_space(std::string_view text) {
@@ -176,8 +178,8 @@ class SessionReader {
     }
     read_map_name(members, "weights_map", view.weights_map);
     read_map_name(members, "signed_map", view.signed_map);
-    read_range(members, "weights_range", view.weights_range);
-    read_range(members, "signed_range", view.signed_range);
+    read_range(members, "weights_range", view.weights_range, true);
+    read_range(members, "signed_range", view.signed_range, false);
   }
 
   // Which names exist is the figure layer's knowledge, and it has a map for those that do not.
@@ -189,7 +191,8 @@ class SessionReader {
     if (name.empty()) json_.fail(bad_input(place + " is empty: it must be the name of a colour map"));
   }
 
-  void read_range(const JsonValue::Members& members, std::string_view key, RangeSpec& range) {
+  // Only weights have a logarithmic scale: other values have signs.
+  void read_range(const JsonValue::Members& members, std::string_view key, RangeSpec& range, bool of_weights) {
     const JsonValue* value = find_member(members, key);
     if (value == nullptr) return;
     const std::string place = "view." + std::string(key);
@@ -197,10 +200,13 @@ class SessionReader {
     if (ends != nullptr && ends->size() == 2 && (*ends)[0] < (*ends)[1]) {
       range = {RangeMode::kCustom, (*ends)[0], (*ends)[1]};
     } else if (value->get_if<std::string>() != nullptr) {
-      constexpr RangeMode kModes[] = {RangeMode::kUnit, RangeMode::kAuto, RangeMode::kSymmetric};
-      range.mode = kModes[json_.choice(*value, place, {"unit", "auto", "symmetric"})];
+      constexpr RangeMode kModes[] = {RangeMode::kUnit, RangeMode::kAuto, RangeMode::kSymmetric, RangeMode::kLog};
+      range.mode = kModes[of_weights ? json_.choice(*value, place, {"unit", "auto", "symmetric", "log"})
+                                     : json_.choice(*value, place, {"unit", "auto", "symmetric"})];
     } else {
-      json_.fail(bad_input(place + " must be \"unit\", \"auto\", \"symmetric\" or [low, high] with low < high"));
+      const std::string log = of_weights ? ", \"log\"" : "";
+      json_.fail(
+          bad_input(place + " must be \"unit\", \"auto\", \"symmetric\"" + log + " or [low, high] with low < high"));
     }
   }
 
@@ -223,18 +229,26 @@ class SessionReader {
   template <class T>
   T from_file(const JsonValue& value, const std::string& place, Result<T> (*convert)(const Tensor&, std::string_view)) {
     const JsonValue::Members& members = json_.object(value, place);
-    json_.only_keys(members, {"file", "name"}, "key", " in " + place);
+    json_.only_keys(members, {"file", "name", "layout", "layer", "batch", "heads", "kv_heads"}, "key", " in " + place);
     const JsonValue* file_value = json_.required(members, "file", " in " + place);
     const JsonValue* name_value = json_.required(members, "name", " in " + place);
     if (file_value == nullptr || name_value == nullptr) return {};
     const std::string file_name = json_.text(*file_value, place + ".file");
     const std::string name = json_.text(*name_value, place + ".name");
-    const NpzFile* file = json_.ok() ? open_tensors(file_name, place) : nullptr;
+    const TensorFile* file = json_.ok() ? open_tensors(file_name, place) : nullptr;
     if (file == nullptr) return {};
     const auto fail = [&](const Error& error) {
       json_.fail({error.code, place + ": " + file_name + ": " + error.message});
       return T();
     };
+    if (const std::optional<TensorReading> reading = read_reading(members, place)) {
+      const std::optional<Role> role = role_from_key(place);
+      Result<std::vector<SharedMatrix>> cells = read_mapped(*file, role.value_or(Role::kQ), name, *reading);
+      if (!cells.ok()) return fail(cells.error());
+      if constexpr (std::is_same_v<T, SharedMatrix>) return cells.value().front();
+      if constexpr (!std::is_same_v<T, SharedMatrix>) return std::move(cells).value();
+    }
+    if (!json_.ok()) return {};
     const Result<Tensor> tensor = file->read(name);
     if (!tensor.ok()) return fail(tensor.error());
     Result<T> converted = convert(tensor.value(), name);
@@ -242,8 +256,29 @@ class SessionReader {
     return std::move(converted).value();
   }
 
+  // How the tensor's axes are meant, where the reference says it: "layout": "N(HD)", "heads": 12, "layer": 3.
+  std::optional<TensorReading> read_reading(const JsonValue::Members& members, const std::string& place) {
+    const auto number = [&](std::string_view key, int low, int high, int otherwise) {
+      const JsonValue* value = find_member(members, key);
+      return value == nullptr ? otherwise : json_.whole_number(*value, place + "." + std::string(key), low, high);
+    };
+    const JsonValue* layout = find_member(members, "layout");
+    if (layout == nullptr) {
+      if (members.size() > 2) json_.fail(bad_input("the key \"layout\" is missing in " + place + ": it says the axes"));
+      return std::nullopt;
+    }
+    const Result<Layout> parsed = parse_layout(json_.text(*layout, place + ".layout"));
+    if (!parsed.ok()) json_.fail({parsed.error().code, place + ".layout: " + parsed.error().message});
+    if (!json_.ok()) return std::nullopt;
+    constexpr int kMost = 1 << 24;
+    TensorReading reading{parsed.value(), number("heads", 1, kMaxHeads, 0), number("kv_heads", 1, kMaxHeads, 0)};
+    reading.layer = static_cast<std::uint64_t>(number("layer", 0, kMost, 0));
+    reading.batch = static_cast<std::uint64_t>(number("batch", 0, kMost, 0));
+    return json_.ok() ? std::optional(reading) : std::nullopt;
+  }
+
   // Each file is opened once. nullptr after an error.
-  const NpzFile* open_tensors(const std::string& name, const std::string& place) {
+  const TensorFile* open_tensors(const std::string& name, const std::string& place) {
     const std::filesystem::path relative(name);
     if (name.empty() || name.find('\0') != std::string::npos || relative.is_absolute()) {
       json_.fail(bad_input(place + ".file must be a path relative to the session file, not " +
@@ -252,7 +287,7 @@ class SessionReader {
     }
     const auto found = files_.find(name);
     if (found != files_.end()) return &found->second;
-    Result<NpzFile> file = NpzFile::open(folder_ / relative);
+    Result<TensorFile> file = TensorFile::open(folder_ / relative);
     if (!file.ok()) {
       json_.fail({file.error().code, place + ": " + name + ": " + file.error().message});
       return nullptr;
@@ -262,30 +297,8 @@ class SessionReader {
 
   const std::filesystem::path& folder_;
   JsonReader json_;
-  std::map<std::string, NpzFile> files_;
+  std::map<std::string, TensorFile> files_;
 };
-
-// Names what an unreadable file seems to be.
-Error unknown_file(std::string_view bytes) {
-  const std::string_view text = without_leading_space(bytes);
-  const std::string accepted = ": " + std::string(kAccepted);
-  if (text.empty()) return bad_input("the file is empty" + accepted);
-  const bool long_enough = bytes.size() > 9;
-  if (long_enough && bytes[8] == '{' && bytes.substr(3, 5) == std::string_view("\0\0\0\0\0", 5)) {
-    return unsupported(".safetensors files are not read by this version" + accepted);
-  }
-  if (text.front() == '[') return bad_input("the file is a JSON array" + accepted);
-  if (bytes.starts_with("\x89HDF")) return unsupported("HDF5 files are not read" + accepted);
-  if (bytes.starts_with("\x80") && long_enough) return unsupported("pickled Python objects are never read" + accepted);
-  if (bytes.starts_with("\x1f\x8b")) return unsupported("gzip files are not read: unpack it first" + accepted);
-  const std::string_view start = bytes.substr(0, 4096);
-  const bool is_text = start.find('\0') == std::string_view::npos && is_valid_utf8(start.substr(0, start.rfind('\n')));
-  if (!is_text) return bad_input("the file is of an unknown kind" + accepted);
-  const std::string_view line = text.substr(0, text.find('\n'));
-  const bool table = line.find_first_of(",;\t") != std::string_view::npos;
-  if (table) return unsupported("the file looks like a table (.csv), which is not read by this version" + accepted);
-  return bad_input("the file is plain text" + accepted);
-}
 
 }  // namespace
 
@@ -304,8 +317,8 @@ const char* tab_name(Tab tab) {
 }
 
 bool looks_like_session(std::span<const std::byte> head) {
-  const std::string_view text = without_leading_space(as_text(head));
-  return text.starts_with('{') && !text.starts_with(std::string_view("{\0", 2));  // .safetensors: a length of 123 bytes
+  if (looks_like_safetensors(head)) return false;  // its length may look like spaces and a brace
+  return without_leading_space(as_text(head)).starts_with('{');
 }
 
 Result<Session> parse_session(std::string_view json, const std::filesystem::path& folder) {
@@ -324,15 +337,25 @@ Status write_session(const Session& session, const std::filesystem::path& path) 
   return write_file_atomically(path, session_to_json(session));
 }
 
-Result<Session> open_any(const std::filesystem::path& path) {
-  Result<Bytes> bytes = read_file(path);
-  if (!bytes.ok()) return bytes.error();
-  if (looks_like_session(bytes.value())) return parse_session(as_text(bytes.value()), path.parent_path());
-  if (!looks_like_npz(bytes.value()) && !looks_like_npy(bytes.value())) return unknown_file(as_text(bytes.value()));
-  const std::string stem = path_text(path.stem());
-  const Result<NpzFile> file = NpzFile::from_bytes(std::move(bytes).value(), stem);
+Result<std::variant<Session, TensorFile>> open_session_or_tensors(const std::filesystem::path& path) {
+  Result<MappedFile> file = MappedFile::open(path);
   if (!file.ok()) return file.error();
-  return session_from_arrays(file.value(), stem);
+  const std::span<const std::byte> bytes = file.value().bytes();
+  if (looks_like_session(bytes)) {
+    Result<Session> session = parse_session(as_text(bytes), path.parent_path());
+    if (!session.ok()) return session.error();
+    return std::variant<Session, TensorFile>(std::move(session).value());
+  }
+  Result<TensorFile> tensors = TensorFile::from_file(std::move(file).value(), path_text(path.stem()));
+  if (!tensors.ok()) return tensors.error();
+  return std::variant<Session, TensorFile>(std::move(tensors).value());
+}
+
+Result<Session> open_any(const std::filesystem::path& path) {
+  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path);
+  if (!opened.ok()) return opened.error();
+  if (Session* session = std::get_if<Session>(&opened.value())) return std::move(*session);
+  return session_from_arrays(std::get<TensorFile>(opened.value()), path_text(path.stem()));
 }
 
 }  // namespace qkv

@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <variant>
 
 #include "core/base/file.h"
 #include "core/session/session.h"
+#include "core/tensor_io/tensor_file.h"
 
 namespace qkv {
 
@@ -24,7 +26,9 @@ std::string session_to_json(const Session& session);
 Result<Session> read_session(const std::filesystem::path& path);
 Status write_session(const Session& session, const std::filesystem::path& path);
 
-// Any input file by content: a session, or tensors (.npz, .npy) whose inputs are found by name.
+// Any input file by content: a session, or the tensors that one is yet to be made of (tensor_mapping.h).
+Result<std::variant<Session, TensorFile>> open_session_or_tensors(const std::filesystem::path& path);
+// The same with tensors made a session: whose inputs are found by name and shape.
 Result<Session> open_any(const std::filesystem::path& path);
 
 }  // namespace qkv

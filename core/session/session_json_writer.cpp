@@ -207,6 +207,9 @@ void append_range(std::string& out, const RangeSpec& range) {
     case RangeMode::kSymmetric:
       out += "\"symmetric\"";
       return;
+    case RangeMode::kLog:
+      out += "\"log\"";
+      return;
     case RangeMode::kCustom:
       append_numbers(out, std::vector<float>{range.low, range.high});
       return;

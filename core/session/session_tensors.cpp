@@ -1,39 +1,15 @@
 #include "core/session/session_tensors.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
-#include "core/session/json_reader.h"
+#include "core/session/tensor_mapping.h"
 
 namespace qkv {
 
 namespace {
 
 std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
-
-// What a file holds, for a message: "q (4, 9, 8), k (4, 9, 8) and 3 more".
-std::string contents_of(const NpzFile& file) {
-  constexpr std::size_t kNamed = 20;
-  std::vector<std::string> parts;
-  for (const ArrayInfo& info : file.arrays()) {
-    if (parts.size() == kNamed) break;
-    parts.push_back(info.name + (info.header.descr.empty() ? "" : " " + shape_text(info.header.shape)));
-  }
-  if (parts.empty()) return "nothing";
-  const std::size_t rest = file.arrays().size() - parts.size();
-  if (rest > 0) parts.push_back(std::to_string(rest) + " more");
-  return joined(parts);
-}
-
-// Which of `names` the file does not have.
-std::vector<std::string> missing_names(const NpzFile& file, std::initializer_list<std::string_view> names) {
-  std::vector<std::string> missing;
-  for (const std::string_view name : names) {
-    if (file.find(name) == nullptr) missing.emplace_back(name);
-  }
-  return missing;
-}
 
 Status check_shape(const Tensor& tensor, std::string_view name, std::size_t low, std::size_t high,
                    std::string_view expected) {
@@ -45,85 +21,6 @@ Status check_shape(const Tensor& tensor, std::string_view name, std::size_t low,
 }
 
 Matrix copy_block(const float* values, Index rows, Index cols) { return Eigen::Map<const Matrix>(values, rows, cols); }
-
-// Reads named inputs of a file and keeps the first error.
-class InputReader {
- public:
-  explicit InputReader(const NpzFile& file) : file_(&file) {}
-
-  std::vector<SharedMatrix> heads(std::string_view name) {
-    return get(name, heads_from_tensor).value_or(std::vector<SharedMatrix>());
-  }
-  SharedMatrix matrix(std::string_view name) { return get(name, matrix_from_tensor).value_or(SharedMatrix()); }
-  // Nothing where the file has no such array.
-  std::optional<SharedMatrix> optional_matrix(std::string_view name) {
-    return file_->find(name) != nullptr ? get(name, matrix_from_tensor) : std::nullopt;
-  }
-  std::optional<SharedMatrix> optional_row(std::string_view name) {
-    return file_->find(name) != nullptr ? get(name, row_from_tensor) : std::nullopt;
-  }
-  const std::optional<Error>& error() const { return error_; }
-
- private:
-  template <class T>
-  std::optional<T> get(std::string_view name, Result<T> (*convert)(const Tensor&, std::string_view)) {
-    if (error_) return std::nullopt;
-    const Result<Tensor> tensor = file_->read(name);
-    if (!tensor.ok()) {
-      error_ = tensor.error();
-      return std::nullopt;
-    }
-    Result<T> converted = convert(tensor.value(), name);
-    if (!converted.ok()) {
-      error_ = converted.error();
-      return std::nullopt;
-    }
-    return std::move(converted).value();
-  }
-
-  const NpzFile* file_;
-  std::optional<Error> error_;
-};
-
-// Heads of an array that a file may hold beside the projections: the first of three dimensions, else 1.
-int heads_of(const NpzFile& file, std::string_view name, int otherwise) {
-  const ArrayInfo* info = file.find(name);
-  if (info == nullptr || info->header.shape.size() != 3) return otherwise;
-  const std::uint64_t heads = info->header.shape[0];
-  return heads >= 1 && heads <= static_cast<std::uint64_t>(kMaxHeads) ? static_cast<int>(heads) : otherwise;
-}
-
-ProjectedSource read_projected(const NpzFile& file, InputReader& reader) {
-  ProjectedSource source;
-  source.x = reader.matrix("x");
-  source.wq = reader.matrix("wq");
-  source.wk = reader.matrix("wk");
-  source.wv = reader.matrix("wv");
-  source.bq = reader.optional_row("bq");
-  source.bk = reader.optional_row("bk");
-  source.bv = reader.optional_row("bv");
-  source.heads = heads_of(file, "q", 1);
-  source.kv_heads = heads_of(file, "k", source.heads);
-  return source;
-}
-
-DirectSource read_direct(InputReader& reader) {
-  DirectSource source;
-  source.q = reader.heads("q");
-  source.k = reader.heads("k");
-  source.v = reader.heads("v");
-  return source;
-}
-
-Error inputs_missing(const NpzFile& file, const std::vector<std::string>& direct,
-                     const std::vector<std::string>& projected) {
-  // The kind of source that the file comes closer to is the one that is meant.
-  const bool projected_meant = direct.size() == 3 && projected.size() < 4;
-  const std::vector<std::string>& missing = projected_meant ? projected : direct;
-  const std::string needed = projected_meant ? "x, wq, wk and wv" : "q, k and v (or x, wq, wk and wv, or attn alone)";
-  return bad_input("the inputs are arrays named " + needed + ", but " + joined(missing) +
-                   (missing.size() == 1 ? " is" : " are") + " missing: the file has " + contents_of(file));
-}
 
 std::vector<float> values_of(const Matrix& matrix) { return {matrix.data(), matrix.data() + matrix.size()}; }
 
@@ -237,33 +134,12 @@ Status name_tokens_by_position(Session& session) {
   return Done{};
 }
 
-Result<Session> session_from_arrays(const NpzFile& file, std::string title) {
-  const std::vector<std::string> projected = missing_names(file, {"x", "wq", "wk", "wv"});
-  const std::vector<std::string> direct = missing_names(file, {"q", "k", "v"});
-  // Of q, k, v and x not one: then attn is not a result beside inputs that are spelt differently.
-  const bool weights_alone = direct.size() == 3 && file.find("x") == nullptr && file.find("attn") != nullptr;
-  if (!projected.empty() && !direct.empty() && !weights_alone) return inputs_missing(file, direct, projected);
-
-  Session session;
-  session.title = std::move(title);
-  InputReader reader(file);
-  if (projected.empty()) {
-    session.problem.source = read_projected(file, reader);
-  } else if (direct.empty()) {
-    session.problem.source = read_direct(reader);
-  } else {
-    session.problem.source = WeightsSource{reader.heads("attn")};
-  }
-  if (!is_weights_only(session.problem.source)) {
-    session.problem.wo = reader.optional_matrix("wo");
-    session.problem.bo = reader.optional_row("bo");
-  }
-  if (reader.error()) return *reader.error();
-  const Status named = name_tokens_by_position(session);
-  if (!named.ok()) return named.error();
-  const Result<Shapes> shapes = check_session(session);
-  if (!shapes.ok()) return shapes.error();
-  return session;
+Result<Session> session_from_arrays(const TensorFile& file, std::string title) {
+  const TensorSet files = {{title, file}};
+  const MappingProposal proposal = propose_mapping(files);
+  if (proposal.error) return *proposal.error;
+  if (!proposal.questions.empty()) return bad_input(question_text(proposal.questions.front()));
+  return apply_mapping(files, proposal.mapping, std::move(title));
 }
 
 std::vector<NamedArray> arrays_of(const Trace& trace) {

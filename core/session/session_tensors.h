@@ -7,14 +7,13 @@
 
 #include "core/session/session.h"
 #include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 
 namespace qkv {
 
-// Inputs found by name: q k v ([H, N, d] or [N, d]), or x wq wk wv (bq bk bv); wo bo; tokens are positions
-// ("0", "1", …); where there are neither, attn ([H, Nq, Nk] or [Nq, Nk]) as weights alone. Other arrays are left alone.
-// kBadInput names what is missing and what the file holds. A projected file does not say its number of heads: it is
-// read from q's shape where the file has q, else 1.
-Result<Session> session_from_arrays(const NpzFile& file, std::string title);
+// The session of what is proposed for the file's tensors (tensor_mapping.h): q k v, or x and weights, or attn alone;
+// other arrays are left alone. kBadInput names what is missing and what the file holds, or what is not clear.
+Result<Session> session_from_arrays(const TensorFile& file, std::string title);
 
 // The tensor of `name` as heads ([H, N, d], or [N, d] as one head), as a matrix ([rows, cols]), as one row ([n] or
 // [1, n]). kBadInput for another number of dimensions, a dimension of 0, or more than kMaxHeads heads.

@@ -18,6 +18,7 @@ enum class RangeMode {
   kAuto,       // smallest … largest finite value
   kSymmetric,  // −m … m with m the largest finite magnitude
   kCustom,     // as given
+  kLog,        // logarithmic, from a small share of the largest value to that: for weights
 };
 
 struct RangeSpec {

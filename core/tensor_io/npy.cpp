@@ -1,17 +1,15 @@
 #include "core/tensor_io/npy.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
-#include <cmath>
-#include <cstring>
 #include <optional>
 #include <string_view>
-#include <type_traits>
 
 namespace qkv {
 
-static_assert(std::endian::native == std::endian::little, "array data is copied as it is stored: little endian");
+static_assert(std::endian::native == std::endian::little, "array data is written as it is held: little endian");
 
 namespace {
 
@@ -49,27 +47,59 @@ Result<HeaderExtent> find_header(std::span<const std::byte> bytes) {
   return extent;
 }
 
-// The product of the dimensions in *count; false on overflow. Dimensions of 0 do not hide an overflow of the
-// others: readers multiply partial shapes.
-bool multiply_shape(std::span<const std::uint64_t> shape, std::uint64_t item_bytes, std::uint64_t& count) {
-  std::uint64_t product = std::max<std::uint64_t>(item_bytes, 1);
-  count = 1;
-  for (const std::uint64_t dimension : shape) {
-    count *= dimension;
-    if (dimension != 0 && __builtin_mul_overflow(product, dimension, &product)) return false;
-  }
-  return true;
+// A dtype such as "<f4": byte order, kind, size. nullopt for anything longer or of another form.
+struct SimpleDescr {
+  char order;
+  char kind;
+  std::uint64_t size;  // bytes of one element, characters for U
+};
+
+std::optional<SimpleDescr> simple_descr(std::string_view descr) {
+  if (descr.size() < 3 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos) return std::nullopt;
+  SimpleDescr simple{descr[0], descr[1], 0};
+  const char* const last = descr.data() + descr.size();
+  const auto [end, error] = std::from_chars(descr.data() + 2, last, simple.size);
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;  // of one element in NumPy
+  if (error != std::errc() || end != last || simple.size > kMostBytes) return std::nullopt;
+  return simple;
 }
 
-// Bytes of one number of a dtype such as "<f4"; 0 for text, objects, dates and structures.
-std::uint64_t plain_item_bytes(std::string_view descr) {
-  if (descr.size() < 3 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos ||
-      std::string_view("biufc").find(descr[1]) == std::string_view::npos) {
-    return 0;
+// Bytes of one element of a dtype whose data lies in the file; 0 for others, whose size is not checked.
+std::uint64_t item_bytes_of(std::string_view descr) {
+  const std::optional<SimpleDescr> simple = simple_descr(descr);
+  if (!simple) return 0;
+  if (simple->kind == 'U') return 4 * simple->size;
+  return std::string_view("biufcSV").find(simple->kind) != std::string_view::npos ? simple->size : 0;
+}
+
+// The element that a dtype stands for, if it is one that is read.
+std::optional<Element> element_of(std::string_view descr) {
+  const std::optional<SimpleDescr> simple = simple_descr(descr);
+  if (!simple) return std::nullopt;
+  const auto [order, kind, size] = *simple;
+  const bool big = order == '>';
+  if (kind == 'U' && size > 0) return Element{ElementType::kText, 4 * size, big};
+  if (kind == 'V' && size == 2 && !big) return Element{ElementType::kBfloat16, 2, false};  // as ml_dtypes saves it
+  struct Kind {
+    char kind;
+    ElementType type;
+  };
+  constexpr std::array<Kind, 12> kKinds{{{'f', ElementType::kFloat16},
+                                         {'f', ElementType::kFloat32},
+                                         {'f', ElementType::kFloat64},
+                                         {'i', ElementType::kInt8},
+                                         {'i', ElementType::kInt16},
+                                         {'i', ElementType::kInt32},
+                                         {'i', ElementType::kInt64},
+                                         {'u', ElementType::kUint8},
+                                         {'u', ElementType::kUint16},
+                                         {'u', ElementType::kUint32},
+                                         {'u', ElementType::kUint64},
+                                         {'b', ElementType::kBool}}};
+  for (const auto& [known, type] : kKinds) {
+    if (known == kind && element_bytes(type) == size) return Element{type, size, big};
   }
-  std::uint64_t size = 0;
-  const auto [end, error] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), size);
-  return error == std::errc() && end == descr.data() + descr.size() && size <= 32 ? size : 0;
+  return std::nullopt;
 }
 
 // Reads the dictionary of a header: the subset of Python literals that NumPy writes.
@@ -219,52 +249,11 @@ class DictParser {
 
 // A dtype fit for a message: printable ASCII, not endless.
 std::string shown_descr(std::string_view descr) {
-  std::string shown(descr.substr(0, 24));
+  std::string shown(descr.substr(0, 60));
   for (char& c : shown) {
     if (c < ' ' || c > '~') c = '?';
   }
   return shown;
-}
-
-// The numbers of an array whose header was checked against `bytes`.
-template <class Stored, class Value>
-std::vector<Value> copy_values(std::span<const std::byte> bytes, const NpyHeader& header) {
-  std::vector<Value> values(static_cast<std::size_t>(header.count));
-  const std::byte* source = bytes.data() + header.data_offset;
-  if constexpr (std::is_same_v<Stored, Value>) {
-    if (!values.empty()) std::memcpy(values.data(), source, values.size() * sizeof(Value));
-  } else {
-    for (Value& value : values) {
-      Stored stored;
-      std::memcpy(&stored, source, sizeof stored);
-      source += sizeof stored;
-      value = static_cast<Value>(stored);
-    }
-  }
-  return values;
-}
-
-// float64 rounded to float32; the first finite number that float32 cannot hold is an error.
-Result<std::vector<float>> narrow_values(std::span<const std::byte> bytes, const NpyHeader& header) {
-  std::vector<float> values = copy_values<double, float>(bytes, header);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isinf(values[i])) continue;
-    const std::size_t offset = header.data_offset + i * sizeof(double);
-    double stored;
-    std::memcpy(&stored, bytes.data() + offset, sizeof stored);
-    if (!std::isinf(stored)) {
-      return error_at(offset, "number " + std::to_string(i) + " of the array is beyond float32's range");
-    }
-  }
-  return values;
-}
-
-Result<NpyHeader> parse_readable_header(std::span<const std::byte> bytes) {
-  Result<NpyHeader> header = parse_npy_header(bytes, bytes.size());
-  if (!header.ok()) return header;
-  std::string reason = unreadable_reason(header.value());
-  if (!reason.empty()) return unsupported(std::move(reason));
-  return header;
 }
 
 Bytes array_bytes(std::string_view descr, std::span<const std::uint64_t> shape, std::span<const std::byte> data) {
@@ -305,10 +294,11 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes, std::uint64
   DictParser parser(as_text(bytes.subspan(begin, length)), begin);
   if (std::optional<Error> error = parser.parse(header)) return *error;
   header.data_offset = begin + length;
-  header.item_bytes = plain_item_bytes(header.descr);
-  if (!multiply_shape(header.shape, header.item_bytes, header.count)) {
-    return error_at(begin, "the shape " + shape_text(header.shape) + " is larger than any memory");
-  }
+  header.element = element_of(header.descr);
+  header.item_bytes = item_bytes_of(header.descr);
+  const std::optional<std::uint64_t> count = element_count(header.shape, header.item_bytes);
+  if (!count) return error_at(begin, "the shape " + shape_text(header.shape) + " is larger than any memory");
+  header.count = *count;
   if (header.item_bytes == 0) return header;
   const std::uint64_t needed = header.count * header.item_bytes;
   const std::uint64_t present = total_bytes - header.data_offset;
@@ -321,36 +311,28 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes, std::uint64
 }
 
 std::string unreadable_reason(const NpyHeader& header) {
+  if (header.element) return {};
   const std::string descr = shown_descr(header.descr);
   const bool structured = descr.starts_with('[');
-  if (descr == "|O" || (structured && header.descr.find("'|O'") != std::string::npos)) {
-    return "pickled Python objects are never read: save the numbers with x.astype('float32')";
+  const std::optional<SimpleDescr> simple = simple_descr(header.descr);
+  const bool object = descr == "O" || (descr.size() == 2 && descr[1] == 'O') ||
+                      (structured && header.descr.find("'|O'") != std::string::npos);
+  if (object) {
+    return "pickled Python objects are never read: make numbers of them with arr.astype(\"float32\") and save again "
+           "with np.save";
   }
-  if (structured) return "structured arrays are not read: save each field by itself as float32";
-  if (descr == ">f4" || descr == ">f8") {
-    return "dtype " + descr + " (big endian) is not read: save it with x.astype('<f4')";
+  if (structured) return "the structured dtype " + descr + " is not read: save each field by itself as float32";
+  if (!simple) return "dtype " + descr + " is not read: save it as float32";
+  switch (simple->kind) {
+    case 'c':
+      return "complex numbers (dtype " + descr + ") are not read: save arr.real and arr.imag by themselves";
+    case 'S':
+      return "byte strings (dtype " + descr + ") are not read: save text with arr.astype(\"U\")";
+    case 'U':
+      return "dtype " + descr + " holds empty texts only";
+    default:
+      return "dtype " + descr + " is not read: save it as float32";
   }
-  if (descr != "<f4" && descr != "<f8") return "dtype " + descr + " is not read: save it as float32";
-  if (header.fortran_order) return "Fortran order is not read: save np.ascontiguousarray(x)";
-  return {};
-}
-
-Result<Tensor> parse_npy(std::span<const std::byte> bytes) {
-  Result<NpyHeader> header = parse_readable_header(bytes);
-  if (!header.ok()) return header.error();
-  NpyHeader& h = header.value();
-  if (h.descr == "<f4") return Tensor{h.shape, copy_values<float, float>(bytes, h)};
-  Result<std::vector<float>> values = narrow_values(bytes, h);
-  if (!values.ok()) return values.error();
-  return Tensor{std::move(h.shape), std::move(values).value()};
-}
-
-Result<Tensor64> parse_npy_float64(std::span<const std::byte> bytes) {
-  Result<NpyHeader> header = parse_readable_header(bytes);
-  if (!header.ok()) return header.error();
-  const NpyHeader& h = header.value();
-  if (h.descr == "<f4") return Tensor64{h.shape, copy_values<float, double>(bytes, h)};
-  return Tensor64{h.shape, copy_values<double, double>(bytes, h)};
 }
 
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const float> values) {
@@ -363,6 +345,16 @@ Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const double> va
 
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const std::uint8_t> values) {
   return array_bytes("|u1", shape, std::as_bytes(values));
+}
+
+std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape, std::uint64_t item_bytes) {
+  std::uint64_t product = std::max<std::uint64_t>(item_bytes, 1);
+  bool is_empty = false;
+  for (const std::uint64_t dimension : shape) {
+    is_empty = is_empty || dimension == 0;
+    if (dimension != 0 && __builtin_mul_overflow(product, dimension, &product)) return std::nullopt;
+  }
+  return is_empty ? 0 : product / std::max<std::uint64_t>(item_bytes, 1);
 }
 
 std::string shape_text(std::span<const std::uint64_t> shape) {

@@ -1,14 +1,16 @@
-// The .npy array format: headers checked field by field, data in C order.
+// The .npy array format: headers checked field by field, arrays written.
 // Format: numpy.lib.format, versions 1.0 to 3.0.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
 #include "core/base/result.h"
+#include "core/tensor_io/element.h"
 
 namespace qkv {
 
@@ -18,11 +20,12 @@ struct NpyHeader {
   bool fortran_order = false;
   std::vector<std::uint64_t> shape;  // empty = one number
   std::size_t data_offset = 0;       // from the start of the array's bytes
-  std::uint64_t count = 1;           // product of shape, checked against overflow
-  std::uint64_t item_bytes = 0;      // 0 for a descr that is not a plain number
+  std::uint64_t count = 1;           // product of shape; count · item_bytes fits 64 bits
+  std::uint64_t item_bytes = 0;      // of one element as stored; 0 for objects and structures
+  std::optional<Element> element;    // nothing for a descr that is not read
 };
 
-// An array in memory, C order. float64 input keeps its precision in `values64`.
+// An array in memory, C order.
 struct Tensor {
   std::vector<std::uint64_t> shape;
   std::vector<float> values;
@@ -41,19 +44,17 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes, std::uint64
 inline constexpr std::size_t kMaxNpyHeader = std::size_t{1} << 20;
 std::size_t npy_data_offset(std::span<const std::byte> first_bytes);
 
-// Why parse_npy does not read an array with this header, with what to do; empty if it does.
+// Why an array with this header is not read, with what to do; empty if it is.
 std::string unreadable_reason(const NpyHeader& header);
-
-// float32 and float64, little endian, C order; others are kUnsupported by name. Never throws, and allocates no
-// more than the bytes at hand call for. parse_npy rounds float64 to float32; a finite number beyond float32's range
-// is kBadInput.
-Result<Tensor> parse_npy(std::span<const std::byte> bytes);
-Result<Tensor64> parse_npy_float64(std::span<const std::byte> bytes);
 
 // Version 1.0 bytes, `<f4`, `<f8` or `|u1`, C order. shape's product = values.size().
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const float> values);
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const double> values);
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const std::uint8_t> values);
+
+// The product of the dimensions; nullopt where that many elements of `item_bytes` need more than 64 bits. Dimensions
+// of 0 do not hide an overflow of the others: readers multiply partial shapes.
+std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape, std::uint64_t item_bytes);
 
 // "(3, 4)" as NumPy prints it.
 std::string shape_text(std::span<const std::uint64_t> shape);

@@ -1,108 +1,268 @@
 #include "core/tensor_io/tensor_file.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <array>
+#include <cstring>
+#include <new>
 #include <utility>
 
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/name_text.h"
+#include "core/tensor_io/tensor_listing.h"
+#include "core/tensor_io/zip_archive.h"
 
 namespace qkv {
 
 namespace {
 
-// "<f4" as NumPy's name of the type; other descriptions as they are.
-std::string dtype_name(const std::string& descr) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kNames{{{"f2", "float16"},
-                                                                                  {"f4", "float32"},
-                                                                                  {"f8", "float64"},
-                                                                                  {"i1", "int8"},
-                                                                                  {"i2", "int16"},
-                                                                                  {"i4", "int32"},
-                                                                                  {"i8", "int64"},
-                                                                                  {"u1", "uint8"},
-                                                                                  {"u2", "uint16"},
-                                                                                  {"u4", "uint32"},
-                                                                                  {"u8", "uint64"},
-                                                                                  {"b1", "bool"}}};
-  if (descr.size() != 3) return descr;
-  const auto found = std::ranges::find(kNames, std::string_view(descr).substr(1),
-                                       &std::pair<std::string_view, std::string_view>::first);
-  return found == kNames.end() ? descr : std::string(found->second);
+// Bytes in the file's memory, or a copy that is kept here.
+struct Fetched {
+  Bytes owned;
+  std::span<const std::byte> bytes;
+};
+
+// A part of a tensor: what is left of its shape, and where its elements are, counted in elements of the file.
+struct Part {
+  std::vector<std::uint64_t> shape;
+  std::uint64_t count = 1;             // of its elements
+  std::uint64_t first = 0;             // the first of them
+  std::vector<std::uint64_t> strides;  // between neighbours along each axis of `shape`
+};
+
+Error with_name(std::string_view name, Error error) {
+  error.message.insert(0, "array " + quoted_name(name) + ": ");
+  return error;
 }
 
-// The part of a tensor whose first indices are `leading`.
-template <class TensorType>
-Result<TensorType> part_of(TensorType tensor, std::string_view name, std::span<const std::uint64_t> leading) {
-  if (leading.empty()) return tensor;
+Result<Part> part_of(const TensorInfo& info, bool fortran_order, std::span<const std::uint64_t> leading) {
   const auto wrong = [&](const std::string& what) {
-    return bad_input("tensor \"" + std::string(name) + "\" has the shape " + shape_text(tensor.shape) + ": " + what);
+    return bad_input("its shape is " + shape_text(info.shape) + ": " + what);
   };
-  if (leading.size() > tensor.shape.size()) {
-    return wrong(std::to_string(leading.size()) + " indices are too many");
+  if (leading.size() > info.shape.size()) return wrong(std::to_string(leading.size()) + " indices are too many");
+  std::vector<std::uint64_t> strides(info.shape.size());
+  std::uint64_t stride = 1;
+  for (std::size_t i = 0; i < info.shape.size(); ++i) {
+    const std::size_t axis = fortran_order ? i : info.shape.size() - 1 - i;
+    strides[axis] = stride;
+    stride *= std::max<std::uint64_t>(info.shape[axis], 1);
   }
-  std::size_t size = tensor.values.size();
-  std::size_t first = 0;
-  for (std::size_t i = 0; i < leading.size(); ++i) {
-    if (leading[i] >= tensor.shape[i]) {
-      return wrong("there is no index " + std::to_string(leading[i]) + " on axis " + std::to_string(i));
+  Part part;
+  for (std::size_t axis = 0; axis < info.shape.size(); ++axis) {
+    if (axis >= leading.size()) {
+      part.shape.push_back(info.shape[axis]);
+      part.strides.push_back(strides[axis]);
+      part.count *= info.shape[axis];
+    } else if (leading[axis] >= info.shape[axis]) {
+      return wrong("there is no index " + std::to_string(leading[axis]) + " on axis " + std::to_string(axis));
+    } else {
+      part.first += leading[axis] * strides[axis];
     }
-    size /= tensor.shape[i];
-    first += static_cast<std::size_t>(leading[i]) * size;
   }
-  TensorType part;
-  part.shape.assign(tensor.shape.begin() + static_cast<std::ptrdiff_t>(leading.size()), tensor.shape.end());
-  const auto begin = tensor.values.begin() + static_cast<std::ptrdiff_t>(first);
-  part.values.assign(begin, begin + static_cast<std::ptrdiff_t>(size));
   return part;
+}
+
+// The elements of a part in C order; `bytes` are those of the whole tensor.
+Bytes gather(std::span<const std::byte> bytes, const Part& part, std::size_t item_bytes) {
+  Bytes gathered(static_cast<std::size_t>(part.count) * item_bytes);
+  std::vector<std::uint64_t> index(part.shape.size());
+  std::uint64_t from = part.first;
+  for (std::size_t to = 0; to < gathered.size(); to += item_bytes) {
+    std::memcpy(gathered.data() + to, bytes.data() + from * item_bytes, item_bytes);
+    for (std::size_t axis = index.size(); axis-- > 0;) {
+      from += part.strides[axis];
+      if (++index[axis] < part.shape[axis]) break;
+      from -= part.strides[axis] * index[axis];
+      index[axis] = 0;
+    }
+  }
+  return gathered;
+}
+
+std::uint64_t physical_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = ::sysconf(_SC_PAGE_SIZE);
+  if (pages <= 0 || page_bytes <= 0) return UINT64_MAX;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes);
+}
+
+Error no_memory(std::uint64_t bytes) {
+  return bad_input("it needs " + std::to_string(bytes) +
+                   " bytes of memory, which this machine does not have: read a part of it");
+}
+
+// Told before memory is taken: the system would grant it and end the program when it is used.
+Status check_memory(std::uint64_t bytes) {
+  if (bytes > physical_memory()) return no_memory(bytes);
+  return Done{};
 }
 
 }  // namespace
 
 struct TensorFile::Content {
-  NpzFile npz;
-  std::vector<TensorInfo> tensors;
+  MappedFile file;
+  TensorListing listing;
+
+  Result<std::size_t> index_of(std::string_view name) const {
+    const auto found = std::ranges::find(listing.infos, name, &TensorInfo::name);
+    if (found == listing.infos.end()) return bad_input("there is no array " + quoted_name(name));
+    const auto index = static_cast<std::size_t>(found - listing.infos.begin());
+    if (const std::optional<Error>& error = listing.stored[index].error) return with_name(name, *error);
+    return index;
+  }
+
+  // Bytes of a tensor's data.
+  Result<Fetched> fetch(std::size_t index, std::uint64_t begin, std::uint64_t count) const {
+    const StoredTensor& stored = listing.stored[index];
+    const Status unchanged = file.check_length();
+    if (!unchanged.ok()) return unchanged.error();
+    Fetched fetched;
+    if (stored.place == StoredTensor::Place::kFile) {
+      fetched.bytes =
+          file.bytes().subspan(static_cast<std::size_t>(stored.offset + begin), static_cast<std::size_t>(count));
+      return fetched;
+    }
+    const Result<ZipArchive> archive = ZipArchive::open(file.bytes());
+    if (!archive.ok()) return archive.error();
+    using Check = ZipArchive::Check;
+    const Check check = count < listing.infos[index].bytes ? Check::kPartAlone : Check::kChecksum;
+    Result<Bytes> part = archive.value().part(stored.entry, stored.offset + begin, count, check);
+    if (!part.ok()) return part.error();
+    fetched.owned = std::move(part).value();
+    fetched.bytes = fetched.owned;
+    return fetched;
+  }
+
+  // The bytes of a part's elements in C order.
+  Result<Fetched> fetch_part(std::size_t index, const Part& part) const {
+    if (part.count == 0) return Fetched{};  // its place may be beyond data that has no bytes
+    const StoredTensor& stored = listing.stored[index];
+    const std::uint64_t item_bytes = stored.element.bytes;
+    if (!stored.fortran_order) {
+      return fetch(index, part.first * item_bytes, part.count * item_bytes);
+    }
+    Result<Fetched> whole = fetch(index, 0, listing.infos[index].bytes);
+    if (!whole.ok()) return whole;
+    Fetched ordered;
+    ordered.owned = gather(whole.value().bytes, part, static_cast<std::size_t>(item_bytes));
+    ordered.bytes = ordered.owned;
+    return ordered;
+  }
+
+  // Memory that fetch_part takes beside the file's.
+  std::uint64_t fetched_bytes(std::size_t index, const Part& part) const {
+    const StoredTensor& stored = listing.stored[index];
+    const std::uint64_t part_bytes = part.count * stored.element.bytes;
+    if (stored.place == StoredTensor::Place::kFile) return stored.fortran_order ? part_bytes : 0;
+    return stored.fortran_order ? listing.infos[index].bytes + part_bytes : part_bytes;
+  }
 };
 
-Result<TensorFile> TensorFile::open(const std::filesystem::path& path) {
-  Result<Bytes> bytes = read_file(path);
-  if (!bytes.ok()) return bytes.error();
-  return from_bytes(std::move(bytes).value(), path.stem().string());
+namespace {
+
+Result<std::vector<float>> decode(std::span<const std::byte> bytes, Element element, float) {
+  return decode_float32(bytes, element);
+}
+Result<std::vector<double>> decode(std::span<const std::byte> bytes, Element element, double) {
+  return decode_float64(bytes, element);
 }
 
-Result<TensorFile> TensorFile::from_bytes(Bytes bytes, std::string stem) {
-  Result<NpzFile> npz = NpzFile::from_bytes(std::move(bytes), std::move(stem));
-  if (!npz.ok()) return npz.error();
-  std::vector<TensorInfo> tensors;
-  for (const ArrayInfo& array : npz.value().arrays()) {
-    tensors.push_back({array.name, dtype_name(array.header.descr), array.header.shape,
-                       array.header.count * array.header.item_bytes, array.problem});
+// The numbers of a part of a table, which are held.
+Result<std::vector<float>> table_part(const Table& table, const Part& part, float) {
+  return float32_values(table, static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.count));
+}
+Result<std::vector<double>> table_part(const Table& table, const Part& part, double) {
+  const auto first = static_cast<std::ptrdiff_t>(part.first), end = first + static_cast<std::ptrdiff_t>(part.count);
+  return std::vector<double>(table.values.begin() + first, table.values.begin() + end);
+}
+
+// Values of a part. Errors without the tensor's name.
+template <class Value, class Content>
+Result<std::vector<Value>> values_of(const Content& content, std::size_t index, const Part& part) {
+  const StoredTensor& stored = content.listing.stored[index];
+  if (stored.place == StoredTensor::Place::kTable) return table_part(content.listing.table, part, Value());
+  const std::uint64_t needed = content.fetched_bytes(index, part) + part.count * sizeof(Value);
+  if (const Status fits = check_memory(needed); !fits.ok()) return fits.error();
+  try {
+    const Result<Fetched> fetched = content.fetch_part(index, part);
+    if (!fetched.ok()) return fetched.error();
+    return decode(fetched.value().bytes, stored.element, Value());
+  } catch (const std::bad_alloc&) {
+    return no_memory(needed);
   }
-  TensorFile file;
-  file.content_ = std::make_shared<const Content>(std::move(npz).value(), std::move(tensors));
-  return file;
 }
 
-const std::vector<TensorInfo>& TensorFile::tensors() const { return content_->tensors; }
+template <class TensorType, class Value, class Content>
+Result<TensorType> read_tensor(const Content& content, std::string_view name, std::span<const std::uint64_t> leading) {
+  const Result<std::size_t> index = content.index_of(name);
+  if (!index.ok()) return index.error();
+  const TensorInfo& info = content.listing.infos[index.value()];
+  if (info.is_text) return with_name(name, bad_input("it holds text, not numbers"));
+  const StoredTensor& stored = content.listing.stored[index.value()];
+  Result<Part> part = part_of(info, stored.fortran_order, leading);
+  if (!part.ok()) return with_name(name, part.error());
+  Result<std::vector<Value>> values = values_of<Value>(content, index.value(), part.value());
+  if (!values.ok()) return with_name(name, values.error());
+  return TensorType{std::move(part.value().shape), std::move(values).value()};
+}
+
+}  // namespace
+
+Result<TensorFile> TensorFile::open(const std::filesystem::path& path, const TensorOptions& options) {
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file.ok()) return file.error();
+  return from_file(std::move(file).value(), path.stem().string(), options);
+}
+
+Result<TensorFile> TensorFile::from_bytes(Bytes bytes, std::string stem, const TensorOptions& options) {
+  return from_file(MappedFile(std::move(bytes)), std::move(stem), options);
+}
+
+Result<TensorFile> TensorFile::from_file(MappedFile file, std::string stem, const TensorOptions& options) {
+  Result<TensorListing> listing = list_tensors(file.bytes(), stem, options);
+  if (!listing.ok()) return listing.error();
+  TensorFile opened;
+  opened.content_ = std::make_shared<const Content>(Content{std::move(file), std::move(listing).value()});
+  return opened;
+}
+
+const std::vector<TensorInfo>& TensorFile::tensors() const { return content_->listing.infos; }
 
 const TensorInfo* TensorFile::find(std::string_view name) const {
-  const auto found = std::ranges::find(content_->tensors, name, &TensorInfo::name);
-  return found == content_->tensors.end() ? nullptr : &*found;
+  const std::vector<TensorInfo>& infos = tensors();
+  const auto found = std::ranges::find(infos, name, &TensorInfo::name);
+  return found == infos.end() ? nullptr : &*found;
 }
 
 Result<Tensor> TensorFile::read(std::string_view name, std::span<const std::uint64_t> leading) const {
-  Result<Tensor> tensor = content_->npz.read(name);
-  if (!tensor.ok()) return tensor;
-  return part_of(std::move(tensor).value(), name, leading);
+  return read_tensor<Tensor, float>(*content_, name, leading);
 }
 
 Result<Tensor64> TensorFile::read_float64(std::string_view name, std::span<const std::uint64_t> leading) const {
-  Result<Tensor64> tensor = content_->npz.read_float64(name);
-  if (!tensor.ok()) return tensor;
-  return part_of(std::move(tensor).value(), name, leading);
+  return read_tensor<Tensor64, double>(*content_, name, leading);
 }
 
 Result<std::vector<std::string>> TensorFile::read_text(std::string_view name) const {
-  return unsupported("tensor \"" + std::string(name) + "\" holds no text");
+  const Result<std::size_t> found = content_->index_of(name);
+  if (!found.ok()) return found.error();
+  const std::size_t index = found.value();
+  const TensorInfo& info = tensors()[index];
+  if (!info.is_text) return with_name(name, unsupported("it holds no text"));
+  const StoredTensor& stored = content_->listing.stored[index];
+  if (stored.place == StoredTensor::Place::kColumns) return content_->listing.table.column_names;
+  if (stored.place == StoredTensor::Place::kRows) return content_->listing.table.row_names;
+  const Result<Part> part = part_of(info, stored.fortran_order, {});
+  if (!part.ok()) return with_name(name, part.error());
+  // A text is at least as large as its string object, or what it needs as UTF-8.
+  const std::uint64_t needed =
+      content_->fetched_bytes(index, part.value()) + info.bytes + part.value().count * sizeof(std::string);
+  if (const Status fits = check_memory(needed); !fits.ok()) return with_name(name, fits.error());
+  try {
+    const Result<Fetched> fetched = content_->fetch_part(index, part.value());
+    if (!fetched.ok()) return with_name(name, fetched.error());
+    return decode_text(fetched.value().bytes, stored.element);
+  } catch (const std::bad_alloc&) {
+    return with_name(name, no_memory(needed));
+  }
 }
 
 }  // namespace qkv

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/mapped_file.h"
 #include "core/tensor_io/npy.h"
 
 namespace qkv {
@@ -23,19 +24,31 @@ struct TensorInfo {
   bool is_text = false;              // read with read_text, and only with it
 };
 
+struct TensorOptions {
+  std::vector<std::string> bfloat16;  // tensors whose 16-bit unsigned integers are the bits of bfloat16 numbers
+};
+
+// What a file may be, for messages.
+inline constexpr std::string_view kAcceptedFiles =
+    "a session is a JSON object, tensors are .npz, .npy, .safetensors, .csv or .tsv";
+
 // Immutable; copies share what they hold. Reading is safe from several threads at once.
+//
+// .npy, .npz and .safetensors: only what is asked for is read, large files are mapped into memory. A text file is one
+// matrix (see table.h) named by the file, beside NAME.columns and NAME.rows where it names its columns and rows.
 class TensorFile {
  public:
   // Errors: kCannotRead, or kBadInput saying what is wrong and where; kUnsupported for a format that is not read.
-  static Result<TensorFile> open(const std::filesystem::path& path);
-  static Result<TensorFile> from_bytes(Bytes bytes, std::string stem);
+  static Result<TensorFile> open(const std::filesystem::path& path, const TensorOptions& options = {});
+  static Result<TensorFile> from_bytes(Bytes bytes, std::string stem, const TensorOptions& options = {});
+  static Result<TensorFile> from_file(MappedFile file, std::string stem, const TensorOptions& options = {});
 
   const std::vector<TensorInfo>& tensors() const;
   const TensorInfo* find(std::string_view name) const;
 
   // The tensor, or the part of it whose first indices are `leading`: of [L, B, H, N, N] and {1, 0} the [H, N, N] of
-  // layer 1, batch 0. kBadInput where there is no such tensor or index, or it cannot be read; the name is in the
-  // message. A finite number beyond float32's range is kBadInput in read().
+  // layer 1, batch 0. kBadInput where there is no such tensor or index, or it cannot be read or would not fit into this
+  // machine's memory; the name is in the message. A finite number beyond float32's range is kBadInput in read().
   Result<Tensor> read(std::string_view name, std::span<const std::uint64_t> leading = {}) const;
   Result<Tensor64> read_float64(std::string_view name, std::span<const std::uint64_t> leading = {}) const;
   // The strings of a text tensor in C order, UTF-8.

@@ -139,6 +139,39 @@ TEST_CASE("pictures are exported from the menu") {
   CHECK(std::filesystem::file_size(folder.path / "one-head.png") > 1000);
 }
 
+TEST_CASE("the format of an export follows the name, and the name the format") {
+  TempFolder folder;
+  Harness h;
+  const auto type_path = [&](const std::string& name) {
+    h.key(Key::kE, true);
+    h.click("export/path");
+    h.key(Key::kA, true);
+    h.type((folder.path / name).string());
+  };
+  const auto starts_with = [&](const std::string& name, std::string_view start) {
+    const Result<Bytes> bytes = read_file(folder.path / name);
+    return bytes.ok() && as_text(bytes.value()).starts_with(start);
+  };
+  type_path("a.SVG");
+  h.click("export/ok");
+  CHECK(starts_with("a.SVG", "<?xml"));
+  type_path("b.png");
+  h.click("export/format");
+  h.click("export/format/PDF");
+  h.click("export/ok");
+  CHECK(starts_with("b.pdf", "%PDF"));
+  type_path("plain");
+  h.click("export/format");
+  h.click("export/format/SVG");
+  h.click("export/ok");
+  CHECK(starts_with("plain.svg", "<?xml"));
+  type_path("c.jpg");
+  h.click("export/ok");
+  h.frames(3);
+  CHECK(h.has("export/path"));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 3);
+}
+
 TEST_CASE("an export that fails keeps the dialog and leaves no file") {
   Harness h;
   h.key(Key::kE, true);
@@ -213,14 +246,18 @@ TEST_CASE("every list of choices opens, and the scale and the ranges are set fro
   h.click("field/weights-range");
   h.click("field/weights-range/custom");
   CHECK(h.app().session().view.weights_range.mode == RangeMode::kCustom);
+  h.click("field/weights-range");
+  h.click("field/weights-range/logarithmic");
+  CHECK(h.app().session().view.weights_range.mode == RangeMode::kLog);
   h.click("field/signed-range");
+  CHECK_FALSE(h.has("field/signed-range/logarithmic"));
   h.click("field/signed-range/automatic");
   CHECK(h.app().session().view.signed_range.mode == RangeMode::kAuto);
   h.click("field/weights-map");
   h.click("field/weights-map/magma");
   CHECK(h.app().session().view.weights_map == "magma");
   h.key(Key::kE, true);
-  for (const char* field : {"export/view", "export/theme"}) {
+  for (const char* field : {"export/view", "export/format", "export/theme"}) {
     h.click(field);
     h.key(Key::kEscape);
     CHECK(h.has("export/path"));

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/session/code.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 #include "tests/app/harness.h"
 #include "tests/cli/process.h"
 
@@ -71,9 +71,9 @@ TEST_CASE("Save matrix writes the chosen one, Save all every one") {
   Harness h;
   h.click("matrix/heads_out/1/cell/0,0");
   save_as(h, "Save matrix as…", folder / "o.npy");
-  const Result<NpzFile> matrix = NpzFile::open(folder / "o.npy");
+  const Result<TensorFile> matrix = TensorFile::open(folder / "o.npy");
   REQUIRE(matrix.ok());
-  CHECK(matrix.value().arrays()[0].header.shape == std::vector<std::uint64_t>{3, 3});
+  CHECK(matrix.value().tensors()[0].shape == std::vector<std::uint64_t>{3, 3});
   const Matrix& o = h.trace(MatrixKind::kHeadsOut);
   CHECK(matrix.value().read("o").value().values == std::vector<float>(o.data(), o.data() + o.size()));
 
@@ -82,9 +82,9 @@ TEST_CASE("Save matrix writes the chosen one, Save all every one") {
   CHECK(test::read_text(folder / "s.csv") == "1,3,3\n5,3,3\n3,3,3\n");
 
   save_as(h, "Save all matrices as .npz…", folder / "all.npz");
-  const Result<NpzFile> all = NpzFile::open(folder / "all.npz");
+  const Result<TensorFile> all = TensorFile::open(folder / "all.npz");
   REQUIRE(all.ok());
-  CHECK(all.value().arrays().size() == 9);
+  CHECK(all.value().tensors().size() == 9);
   CHECK(folder.names() == std::vector<std::string>{"all.npz", "o.npy", "s.csv"});
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("a streamed session saves what is held, and says why not the rest") {
   h.frames(3);
   REQUIRE_FALSE(h.app().trace()->streams.empty());
   save_as(h, "Save all matrices as .npz…", folder / "all.npz");
-  const Result<NpzFile> all = NpzFile::open(folder / "all.npz");
+  const Result<TensorFile> all = TensorFile::open(folder / "all.npz");
   REQUIRE(all.ok());
   CHECK(all.value().find("heads_out") != nullptr);
   CHECK(all.value().find("attn") == nullptr);

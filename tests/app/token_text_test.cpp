@@ -1,6 +1,7 @@
 // Tokens as a model writes them: chips and labels show them readably, what is stored stays, and the view switches.
 #include <doctest/doctest.h>
 
+#include "app/panels/stage.h"
 #include "app/panels/inspector_words.h"
 #include "core/figure/text.h"
 #include "tests/app/harness.h"

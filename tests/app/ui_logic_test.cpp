@@ -50,10 +50,18 @@ TEST_CASE("tab-separated text round trips and refuses what is no number by place
   CHECK_FALSE(from_tsv("").ok());
   const Result<Matrix> word = from_tsv("1\t2\n3\tx");
   REQUIRE_FALSE(word.ok());
-  CHECK(word.error().message.find("row 2, column 2") != std::string::npos);
+  CHECK(word.error().message.find("line 2, column 2: \"x\" is not a number") != std::string::npos);
   const Result<Matrix> ragged = from_tsv("1\t2\n3");
   REQUIRE_FALSE(ragged.ok());
-  CHECK(ragged.error().message.find("row 2 has 1 numbers but row 1 has 2") != std::string::npos);
+  CHECK(ragged.error().message.find("line 2 has 1 cell but line 1 has 2") != std::string::npos);
+  const Result<Matrix> named = from_tsv("token\ta\tb\r\nthe\t1,5\t2\r\n");
+  REQUIRE_FALSE(named.ok());
+  CHECK(named.error().message ==
+        "Can't paste: line 2, column 2: \"1,5\" is not a number; write the decimal point as \".\"");
+  const Result<Matrix> table = from_tsv("token,a,b\nthe,1.5,-0.1\ncat,3e-9,4\n");
+  REQUIRE(table.ok());
+  CHECK(table.value() == m);
+  CHECK_FALSE(from_tsv("1\t1e39").ok());
 }
 
 TEST_CASE("cells fit the room and are no larger than they need to be") {
@@ -102,6 +110,7 @@ TEST_CASE("file names for exports come from the title") {
   CHECK(export_file_name("a/b: 貓", spec) == "a-b-貓-heads.png");
   spec.view = FigureView::kConcat;
   CHECK(export_file_name("", spec) == "attention-concat.png");
+  CHECK(export_file_name("", spec, PictureFormat::kPdf) == "attention-concat.pdf");
 }
 
 TEST_CASE("preferences round trip, and a damaged file gives the defaults") {

@@ -144,8 +144,14 @@ TEST_CASE("wrong usage: exit code 2, one line that says what there is") {
       {{"run", "worked_example", "-o", npz, "--sink", "1,2"}, "sink has 2 numbers but there is 1 head"},
       {{"run", "worked_example", "-o", npz, "--sink", "inf"}, "sink[0] is inf"},
       {{"run", "worked_example", "-o", npz, "--options", R"({"casual": true})"}, "casual"},
-      {{"render", "worked_example", "-o", folder / "o.svg"}, "PNG only in this version"},
-      {{"render", "worked_example", "-o", folder / "o.PDF"}, "PNG only in this version"},
+      {{"render", "worked_example", "-o", folder / "o.jpg"}, "one of .png, .svg, .pdf"},
+      {{"render", "worked_example", "-o", folder / "o.svgz"}, "one of .png, .svg, .pdf"},
+      {{"render", "worked_example", "-o", png, "--picture-scale", "0.05"}, "from 0.1 to 20"},
+      {{"render", "worked_example", "-o", png, "--picture-scale", "21"}, "from 0.1 to 20"},
+      {{"render", "worked_example", "-o", png, "--picture-scale", "nan"}, "from 0.1 to 20"},
+      {{"render", "worked_example", "-o", png, "--matrix", "scores", "--range", "log"}, "log is for weights"},
+      {{"render", kData + "sdpa/long_row.npz", "-o", folder / "o.pdf", "--cell-px", "256"}, "largest scale that fits"},
+      {{"screenshot", "worked_example", "-o", folder / "o.svg"}, "ends in .png"},
       {{"render", "worked_example", "-o", png, "--layout", png}, "--layout"},
       {{"render", "worked_example", "-o", png, "--view", "all"}, "matrix, head, heads, concat"},
       {{"render", "worked_example", "-o", png, "--matrix", "weights"}, "scores, alibi, bias, scaled, keep, attn"},
@@ -156,7 +162,7 @@ TEST_CASE("wrong usage: exit code 2, one line that says what there is") {
       {{"render", two_heads, "-o", png, "--view", "heads", "--head", "1"}, "--head"},
       {{"render", kData + "sdpa/gqa_8_2.npz", "-o", png, "--matrix", "k", "--head", "2"}, "from 0 to 1"},
       {{"render", "worked_example", "-o", png, "--colormap", "jet"}, "viridis, cividis, magma, grey"},
-      {{"render", "worked_example", "-o", png, "--range", "wide"}, "auto, unit, symmetric, LO,HI"},
+      {{"render", "worked_example", "-o", png, "--range", "wide"}, "auto, unit, symmetric, log, LO,HI"},
       {{"render", "worked_example", "-o", png, "--range", "1,1"}, "LO must be less than HI"},
       {{"render", "worked_example", "-o", png, "--range", "0,nan"}, "LO must be less than HI"},
       {{"render", "worked_example", "-o", png, "--cell-px", "0"}, "from 1 to 256"},
@@ -200,7 +206,7 @@ TEST_CASE("a bias from a file: what is wrong with it names the file, the array a
     return NamedArray{std::move(name), std::move(shape), std::vector<float>(count, 1)};
   };
   const std::vector<NamedArray> arrays{
-      floats("wide", {3, 4}), floats("row", {3}), {"bytes", {3, 3}, std::vector<std::uint8_t>(9, 1)}};
+      floats("wide", {3, 4}), floats("row", {3}), {"bytes", {3, 4}, std::vector<std::uint8_t>(12, 1)}};
   const Result<Bytes> bytes = npz_bytes(arrays);
   REQUIRE(bytes.ok());
   const std::string file = folder / "b.npz";
@@ -212,7 +218,7 @@ TEST_CASE("a bias from a file: what is wrong with it names the file, the array a
   refused(file + ":wide", 3, "b.npz: \"wide\" is 3×4 but there are 3 queries and 3 keys: a bias needs to be 3×3");
   refused(file + ":row", 3, "b.npz: \"row\" has the shape (3,): it must be a matrix [rows, columns]");
   refused(file + ":none", 3, "b.npz: there is no array \"none\"");
-  refused(file + ":bytes", 3, "b.npz: ");
+  refused(file + ":bytes", 3, "b.npz: \"bytes\" is 3×4");
   refused(file, 2, "b.npz holds 3 arrays; add :NAME with one of wide, row, bytes");
   refused(folder / "none.npy", 3, "none.npy: cannot be read");
   refused(folder / "text.npy", 3, "text.npy: ");

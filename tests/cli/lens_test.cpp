@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/attention/number_format.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 #include "tests/cli/support.h"
 
 using namespace qkv;
@@ -10,21 +10,21 @@ using namespace qkv::test;
 
 namespace {
 
-NpzFile opened(const std::string& path) {
-  Result<NpzFile> file = NpzFile::open(path);
+TensorFile opened(const std::string& path) {
+  Result<TensorFile> file = TensorFile::open(path);
   REQUIRE_MESSAGE(file.ok(), path);
   return std::move(file).value();
 }
 
-std::vector<double> values(const NpzFile& file, const std::string& name) {
+std::vector<double> values(const TensorFile& file, const std::string& name) {
   Result<Tensor64> tensor = file.read_float64(name);
   REQUIRE_MESSAGE(tensor.ok(), name);
   return std::move(tensor).value().values;
 }
 
-std::vector<std::string> names(const NpzFile& file) {
+std::vector<std::string> names(const TensorFile& file) {
   std::vector<std::string> result;
-  for (const ArrayInfo& array : file.arrays()) result.push_back(array.name);
+  for (const TensorInfo& array : file.tensors()) result.push_back(array.name);
   return result;
 }
 
@@ -47,11 +47,11 @@ TEST_CASE("--precision float64 writes float64 arrays that agree with NumPy's to 
     std::vector<std::string> words{"run", file, "--precision", "float64", "-o", folder / "out.npz"};
     words.insert(words.end(), each.words.begin(), each.words.end());
     check_silent(qkvlab(words));
-    const NpzFile want = opened(file), got = opened(folder / "out.npz");
+    const TensorFile want = opened(file), got = opened(folder / "out.npz");
     CHECK(names(got) ==
           std::vector<std::string>{"q", "k", "v", "scores", "scaled", "keep", "attn", "heads_out", "concat"});
-    CHECK(got.find("scores")->header.descr == "<f8");
-    CHECK(got.find("keep")->header.descr == "|u1");
+    CHECK(got.find("scores")->dtype == "float64");
+    CHECK(got.find("keep")->dtype == "uint8");
     for (const auto& [name, reference] : {std::pair("scores", "scores"), std::pair("scaled", "scaled"),
                                           std::pair("attn", "attn"), std::pair("heads_out", "out")}) {
       const std::vector<double> expected = values(want, reference), written = values(got, name);
@@ -68,16 +68,16 @@ TEST_CASE("--precision bfloat16 writes numbers of the format, and --verbose how 
   const TempFolder folder;
   const std::string file = kData + "multi_head_layer.npz";
   check_silent(qkvlab({"run", file, "--causal", "--precision", "bfloat16", "-o", folder / "out.npz"}));
-  const NpzFile got = opened(folder / "out.npz");
+  const TensorFile got = opened(folder / "out.npz");
   for (const std::string name : {"x", "wq", "q", "scores", "scaled", "attn", "heads_out", "concat", "out"}) {
-    CHECK(got.find(name)->header.descr == "<f4");
+    CHECK(got.find(name)->dtype == "float32");
     bool fits = true;
     for (const double value : values(got, name)) {
       fits = fits && static_cast<double>(round_to(NumberFormat::kBfloat16, static_cast<float>(value))) == value;
     }
     CHECK_MESSAGE(fits, name);
   }
-  CHECK(got.find("bq")->header.shape.size() == 1);
+  CHECK(got.find("bq")->shape.size() == 1);
   const Finished told =
       qkvlab({"run", file, "--causal", "--precision", "bfloat16", "-o", folder / "out.npz", "--verbose"});
   CHECK(told.exit_code == 0);
@@ -94,13 +94,13 @@ TEST_CASE("--gradient adds an array for each, in its shape") {
   const TempFolder folder;
   const std::string file = kData + "multi_head_layer.npz";
   check_silent(qkvlab({"run", file, "--causal", "--gradient", "sum-of-squares", "-o", folder / "out.npz"}));
-  const NpzFile got = opened(folder / "out.npz");
+  const TensorFile got = opened(folder / "out.npz");
   for (const std::string name : {"x", "wq", "wk", "wv", "bq", "bk", "bv", "q", "k", "v", "scores", "scaled", "attn",
                                  "heads_out", "concat", "wo", "bo", "out"}) {
     CAPTURE(name);
     REQUIRE(got.find("d_" + name) != nullptr);
-    CHECK(got.find("d_" + name)->header.shape == got.find(name)->header.shape);
-    CHECK(got.find("d_" + name)->header.descr == "<f4");
+    CHECK(got.find("d_" + name)->shape == got.find(name)->shape);
+    CHECK(got.find("d_" + name)->dtype == "float32");
   }
   CHECK(got.find("d_keep") == nullptr);
   const std::vector<double> out = values(got, "out"), d_out = values(got, "d_out");
@@ -112,9 +112,9 @@ TEST_CASE("--gradient of one cell: its row of weights is its gradient by V") {
   const Finished told = qkvlab({"run", kData + "sdpa/gqa_8_2.npz", "--sink", "0,0,0,0,0,0,0,0", "--gradient",
                                 "heads_out:5:3:2", "--precision", "float64", "-o", folder / "out.npz", "--verbose"});
   CHECK(told.exit_code == 0);
-  const NpzFile got = opened(folder / "out.npz");
-  CHECK(got.find("d_v")->header.descr == "<f8");
-  CHECK(got.find("d_sink")->header.shape == std::vector<std::uint64_t>{8});
+  const TensorFile got = opened(folder / "out.npz");
+  CHECK(got.find("d_v")->dtype == "float64");
+  CHECK(got.find("d_sink")->shape == std::vector<std::uint64_t>{8});
   const std::vector<double> attn = values(got, "attn"), d_v = values(got, "d_v");
   for (std::size_t key = 0; key < 10; ++key) {
     for (std::size_t col = 0; col < 8; ++col) {

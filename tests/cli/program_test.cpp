@@ -79,11 +79,19 @@ TEST_CASE("inspect says which variants a session has") {
 }
 
 TEST_CASE("inspect says what a tensor file holds, and which arrays cannot be read") {
+  const TempFolder folder;
+  const std::string header = R"({"q":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}})";
+  write_text(folder / "a.safetensors",
+             std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + "xy");
+  const Finished unread = qkvlab({"inspect", folder / "a.safetensors"});
+  CHECK(unread.exit_code == 0);
+  CHECK_MESSAGE(unread.out.find("no: dtype F8_E4M3 is not read: save it as F32") != std::string::npos, unread.out);
   const Finished text = qkvlab({"inspect", kData + "sdpa/plain.npz"});
   CHECK(text.exit_code == 0);
   CHECK(text.out.starts_with("name"));
   CHECK(text.out.find("float64") != std::string::npos);
-  CHECK(text.out.find("no: ") != std::string::npos);  // keep is uint8
+  CHECK(text.out.find("uint8") != std::string::npos);
+  CHECK(text.out.find("no: ") == std::string::npos);
   const Finished as_json = qkvlab({"inspect", kData + "sdpa/plain.npz", "--json"});
   REQUIRE(as_json.exit_code == 0);
   const Json json = Json::parse(as_json.out);
@@ -132,8 +140,8 @@ TEST_CASE("a screenshot of the window, as large as asked for, with every widget'
   REQUIRE(!places["widgets"].empty());
   CHECK_FALSE(places["widgets"].contains("field/lens-format"));
   const TempFolder seen;
-  check_silent(qkvlab({"screenshot", "worked_example", "-o", seen / "lens.png", "--lens", "bfloat16", "--layout",
-                       seen / "lens.json"}));
+  check_silent(qkvlab(
+      {"screenshot", "worked_example", "-o", seen / "lens.png", "--lens", "bfloat16", "--layout", seen / "lens.json"}));
   CHECK(Json::parse(read_text(seen / "lens.json"))["widgets"].contains("field/lens-format"));
   check_refused(qkvlab({"screenshot", "worked_example", "-o", folder / "b.png", "--hover", "no/such/widget"}), 2,
                 "no/such/widget");

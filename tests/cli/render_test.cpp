@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/figure/paint.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 #include "tests/cli/support.h"
 
 using namespace qkv;
@@ -78,7 +78,7 @@ const std::map<std::string, std::string> kReferenceNames{{"q", "q"},           {
                                                          {"scaled", "scaled"}, {"attn", "attn"}, {"heads_out", "out"}};
 
 Tensor64 reference(const std::string& file, const std::string& name) {
-  const Result<NpzFile> opened = NpzFile::open(file);
+  const Result<TensorFile> opened = TensorFile::open(file);
   REQUIRE(opened.ok());
   Result<Tensor64> tensor = opened.value().read_float64(name);
   REQUIRE(tensor.ok());

@@ -4,6 +4,7 @@
 
 #include "core/session/session_file.h"
 #include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 #include "tests/cli/support.h"
 
 using namespace qkv;
@@ -11,13 +12,13 @@ using namespace qkv::test;
 
 namespace {
 
-NpzFile opened(const std::string& path) {
-  Result<NpzFile> file = NpzFile::open(path);
+TensorFile opened(const std::string& path) {
+  Result<TensorFile> file = TensorFile::open(path);
   REQUIRE_MESSAGE(file.ok(), path);
   return std::move(file).value();
 }
 
-std::vector<double> values(const NpzFile& file, const std::string& name) {
+std::vector<double> values(const TensorFile& file, const std::string& name) {
   Result<Tensor64> tensor = file.read_float64(name);
   REQUIRE_MESSAGE(tensor.ok(), name);
   return std::move(tensor).value().values;
@@ -93,7 +94,7 @@ TEST_CASE("run gives the numbers of the worked example") {
   const TempFolder folder;
   check_silent(qkvlab({"run", "worked_example", "-o", folder / "out.npz"}));
   CHECK(folder.names() == std::vector<std::string>{"out.npz"});
-  const NpzFile out = opened(folder / "out.npz");
+  const TensorFile out = opened(folder / "out.npz");
   const std::vector<double> attn = values(out, "attn"), heads_out = values(out, "heads_out");
   const double third = 1.0 / 3;
   const std::vector<double> want_attn{.1361, .4319, .4319, .6134, .1933, .1933, third, third, third};
@@ -111,7 +112,7 @@ TEST_CASE("run agrees with the reference tensors") {
     std::vector<std::string> words{"run", file, "-o", folder / "out.npz"};
     words.insert(words.end(), each.words.begin(), each.words.end());
     check_silent(qkvlab(words));
-    const NpzFile want = opened(file), got = opened(folder / "out.npz");
+    const TensorFile want = opened(file), got = opened(folder / "out.npz");
     for (const std::string name : {"scores", "scaled", "attn"}) {
       const std::vector<double> expected = values(want, name);
       check_equal(values(got, name), expected, name, tolerance(expected));
@@ -126,7 +127,7 @@ TEST_CASE("run computes a layer with projections, biases and an output projectio
   const TempFolder folder;
   const std::string file = kData + "multi_head_layer.npz";
   check_silent(qkvlab({"run", file, "--causal", "-o", folder / "out.npz"}));
-  const NpzFile want = opened(file), got = opened(folder / "out.npz");
+  const TensorFile want = opened(file), got = opened(folder / "out.npz");
   for (const std::string name : {"q", "k", "v", "attn", "heads_out", "concat", "out", "x", "wq", "bo"}) {
     const std::vector<double> expected = values(want, name);
     // Q, K and V are rounded to float32 before they are used; the sums of the later steps carry that along.
@@ -137,23 +138,22 @@ TEST_CASE("run computes a layer with projections, biases and an output projectio
 TEST_CASE("run writes every array with its name, type and shape") {
   const TempFolder folder;
   check_silent(qkvlab({"run", kData + "sdpa/gqa_8_2.npz", "-o", folder / "out.npz"}));
-  const NpzFile in = opened(kData + "sdpa/gqa_8_2.npz"), out = opened(folder / "out.npz");
+  const TensorFile in = opened(kData + "sdpa/gqa_8_2.npz"), out = opened(folder / "out.npz");
   std::vector<std::string> names;
-  for (const ArrayInfo& array : out.arrays()) {
+  for (const TensorInfo& array : out.tensors()) {
     names.push_back(array.name);
-    CHECK(array.header.descr == (array.name == "keep" ? "|u1" : "<f4"));
-    CHECK(!array.header.fortran_order);
+    CHECK(array.dtype == (array.name == "keep" ? "uint8" : "float32"));
   }
   CHECK(names == std::vector<std::string>{"q", "k", "v", "scores", "scaled", "keep", "attn", "heads_out", "concat"});
-  const auto q = in.find("q")->header.shape, v = in.find("v")->header.shape;
+  const auto q = in.find("q")->shape, v = in.find("v")->shape;
   const std::uint64_t heads = q[0], nq = q[1], nk = v[1], dv = v[2];
   using Shape = std::vector<std::uint64_t>;
-  CHECK(out.find("q")->header.shape == q);
-  CHECK(out.find("v")->header.shape == v);
-  CHECK(out.find("attn")->header.shape == Shape{heads, nq, nk});
-  CHECK(out.find("keep")->header.shape == Shape{nq, nk});
-  CHECK(out.find("heads_out")->header.shape == Shape{heads, nq, dv});
-  CHECK(out.find("concat")->header.shape == Shape{nq, heads * dv});
+  CHECK(out.find("q")->shape == q);
+  CHECK(out.find("v")->shape == v);
+  CHECK(out.find("attn")->shape == Shape{heads, nq, nk});
+  CHECK(out.find("keep")->shape == Shape{nq, nk});
+  CHECK(out.find("heads_out")->shape == Shape{heads, nq, dv});
+  CHECK(out.find("concat")->shape == Shape{nq, heads * dv});
 }
 
 TEST_CASE("flags go over --options, which goes over the file") {
@@ -166,7 +166,7 @@ TEST_CASE("flags go over --options, which goes over the file") {
     std::vector<std::string> all{"run", folder / "three.qkv.json", "-o", folder / "out.npz"};
     all.insert(all.end(), words.begin(), words.end());
     check_silent(qkvlab(all));
-    const NpzFile out = opened(folder / "out.npz");
+    const TensorFile out = opened(folder / "out.npz");
     return std::pair(values(out, "scaled")[3], values(out, "attn")[1]);  // scores 5; a cell above the diagonal
   };
   CHECK(scaled({}) == std::pair(15.0, 0.0));
@@ -200,17 +200,17 @@ TEST_CASE("--bias adds the array of a file, goes over --options, and none takes 
   const std::vector<double> scores{1, 3, 3, 5, 3, 3, 3, 3, 3};
   for (const std::string bias : {"b.npy", "b.npz:mine", "odd:name.npy"}) {
     CAPTURE(bias);
-    const NpzFile out = written({"--bias", folder / bias});
+    const TensorFile out = written({"--bias", folder / bias});
     std::vector<double> want = scores;
     for (std::size_t i = 0; i < 9; ++i) want[i] += static_cast<double>(numbers[i]);
     CHECK(values(out, "scaled") == want);
     CHECK(values(out, "bias") == std::vector<double>(numbers.begin(), numbers.end()));
-    CHECK(out.find("bias")->header.shape == shape);
+    CHECK(out.find("bias")->shape == shape);
     CHECK(values(out, "attn")[8] == 0);  // −Inf hides a key
   }
   const std::string ones = R"({"bias": [[1, 1, 1], [1, 1, 1], [1, 1, 1]]})";
   CHECK(values(written({"--options", ones, "--bias", folder / "b.npy"}), "scaled")[1] == 4);
-  const NpzFile none = written({"--options", ones, "--bias", "none"});
+  const TensorFile none = written({"--options", ones, "--bias", "none"});
   CHECK(values(none, "scaled") == scores);
   CHECK(none.find("bias") == nullptr);
   const Finished told = qkvlab({"inspect", "worked_example"});
@@ -220,9 +220,9 @@ TEST_CASE("--bias adds the array of a file, goes over --options, and none takes 
 TEST_CASE("run writes what ALiBi adds, head by head") {
   const TempFolder folder;
   check_silent(qkvlab({"run", kData + "sdpa/plain.npz", "--alibi", "-o", folder / "out.npz"}));
-  const NpzFile out = opened(folder / "out.npz");
-  const std::vector<std::uint64_t> shape = out.find("alibi")->header.shape;
-  CHECK(shape == out.find("scores")->header.shape);
+  const TensorFile out = opened(folder / "out.npz");
+  const std::vector<std::uint64_t> shape = out.find("alibi")->shape;
+  CHECK(shape == out.find("scores")->shape);
   const std::vector<double> alibi = values(out, "alibi");
   const std::uint64_t nk = shape[2];
   CHECK(alibi[0] == 0);
@@ -266,8 +266,8 @@ TEST_CASE("a locale with decimal commas changes no number") {
 TEST_CASE("--only writes the arrays that it names") {
   const TempFolder folder;
   check_silent(qkvlab({"run", "worked_example", "--only", "attn,heads_out", "-o", folder / "out.npz"}));
-  const NpzFile file = opened(folder / "out.npz");
-  CHECK(file.arrays().size() == 2);
+  const TensorFile file = opened(folder / "out.npz");
+  CHECK(file.tensors().size() == 2);
   CHECK(file.find("attn") != nullptr);
   CHECK(file.find("heads_out") != nullptr);
   check_refused(qkvlab({"run", "worked_example", "--only", "attn,weights", "-o", folder / "no.npz"}), 2, "weights");

@@ -1,5 +1,6 @@
 // Arrays as .npy and .csv.
 #include "core/session/array_files.h"
+#include "core/tensor_io/tensor_file.h"
 
 #include <doctest/doctest.h>
 
@@ -54,7 +55,9 @@ TEST_CASE("array files: an .npy reads back to the same bits") {
   const std::vector<float> values = {1, 0.1F, -0.0F, 1e-45F};
   const Result<Bytes> bytes = array_file(ArrayFormat::kNpy, {{"a", {2, 2}, values}});
   REQUIRE(bytes.ok());
-  const Result<Tensor> back = parse_npy(bytes.value());
+  const Result<TensorFile> file = TensorFile::from_bytes(bytes.value(), "a");
+  REQUIRE(file.ok());
+  const Result<Tensor> back = file.value().read("a");
   REQUIRE(back.ok());
   CHECK(back.value().shape == std::vector<std::uint64_t>{2, 2});
   CHECK(back.value().values == values);

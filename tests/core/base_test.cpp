@@ -326,6 +326,15 @@ TEST_SUITE("number_text") {
     CHECK(parse_float("1e-45") == std::numeric_limits<float>::denorm_min());
   }
 
+  TEST_CASE("what is a float64 number") {
+    CHECK(parse_double("0.1") == 0.1);
+    CHECK(parse_double(" −1e300") == -1e300);
+    CHECK(parse_double("5e-324") == std::numeric_limits<double>::denorm_min());
+    CHECK(parse_double("inf") == HUGE_VAL);
+    CHECK(std::isnan(*parse_double("NaN")));
+    for (const char* text : {"", "x", "1,5", "1e400", "1e-400", "--1"}) CHECK_MESSAGE(!parse_double(text), text);
+  }
+
   TEST_CASE("what is not") {
     for (const char* text :
          {"",   " ",  "x",    "1x",       "1 2",    "1,5",  "--1",   "+-1",   "-+1",   "−−1",   "+",    "-", ".",

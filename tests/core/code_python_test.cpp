@@ -156,8 +156,11 @@ TEST_CASE("scripts: what has too many numbers is told by their count, and a stre
   problem.options.key_valid = {1, 1, 1, 0};
   problem.options.sink = {0, 0};
   CHECK(numbers_in_script(problem) == 2 * 6 + 8 + 20 + 4 + 2);
-  CHECK(check_script_size({.nq = 1000, .nk = 1000, .heads = 8, .kv_heads = 8, .d_k = 64, .d_v = 64}).ok());
-  const Status large = check_script_size({.nq = 131072, .nk = 131072, .heads = 1, .kv_heads = 1, .d_k = 64, .d_v = 64});
+  CHECK(check_script({.nq = 1000, .nk = 1000, .heads = 8, .kv_heads = 8, .d_k = 64, .d_v = 64}).ok());
+  const Status given = check_script({.nq = 3, .nk = 3, .heads = 1, .kv_heads = 1});
+  REQUIRE_FALSE(given.ok());
+  CHECK(given.error().message.find("given") != std::string::npos);
+  const Status large = check_script({.nq = 131072, .nk = 131072, .heads = 1, .kv_heads = 1, .d_k = 64, .d_v = 64});
   REQUIRE_FALSE(large.ok());
   CHECK(contains(large.error().message, "131072×131072 cells, in float64 384.0 GiB"));
 }

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/attention/steps.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 #include "tests/core/code_support.h"
 
 namespace qkv::test {
@@ -85,7 +85,7 @@ inline bool is_close(double got, double want, double bound) {
   return got == want || std::abs(got - want) <= bound;
 }
 
-inline void check_kind(const NpzFile& file, MatrixKind kind, const MatrixTable<MatrixD>& steps, double bound) {
+inline void check_kind(const TensorFile& file, MatrixKind kind, const MatrixTable<MatrixD>& steps, double bound) {
   const std::vector<MatrixD>& heads = steps.heads(kind);
   const std::string name(file_key(kind));
   CAPTURE(name);
@@ -110,7 +110,7 @@ inline void check_kind(const NpzFile& file, MatrixKind kind, const MatrixTable<M
 
 // What the script of a session saved is what we compute.
 inline void check_steps(const std::string& stem, const Problem& problem) {
-  const Result<NpzFile> file = NpzFile::open(stem + ".steps.npz");
+  const Result<TensorFile> file = TensorFile::open(stem + ".steps.npz");
   REQUIRE_MESSAGE(file.ok(), file.error().message);
   const Shapes shapes = check_shapes(problem).value();
   const Result<MatrixTable<MatrixD>> steps = steps_in_float64(problem);
@@ -122,9 +122,9 @@ inline void check_steps(const std::string& stem, const Problem& problem) {
     check_kind(file.value(), kind, steps.value(), bounds.of(kind));
   }
   const KeepMatrix keep = keep_matrix(problem.options, shapes.nq, shapes.nk);
-  const Result<NpzFile> kept = NpzFile::open(stem + ".keep.npy");
+  const Result<TensorFile> kept = TensorFile::open(stem + ".keep.npy");
   REQUIRE_MESSAGE(kept.ok(), kept.error().message);
-  const Result<Tensor> saved = kept.value().read(kept.value().arrays()[0].name);
+  const Result<Tensor> saved = kept.value().read(kept.value().tensors()[0].name);
   REQUIRE(saved.ok());
   CHECK(saved.value().values == std::vector<float>(keep.data(), keep.data() + keep.size()));
 }

@@ -150,6 +150,39 @@ TEST_CASE("ranges of every mode") {
   CHECK(resolve_range({RangeMode::kCustom, -2, 9}, extent) == ColorRange{-2, 9, false});
 }
 
+TEST_CASE("a logarithmic scale goes from a millionth of the largest value, or the smallest above 0, to the largest") {
+  const auto log_of = [](std::initializer_list<float> values) {
+    return resolve_range({RangeMode::kLog, 0, 0}, finite_extent(matrix_of(values)));
+  };
+  CHECK(log_of({0, 0.001F, 0.5F}) == ColorRange{0.001F, 0.5F, false, true});
+  CHECK(log_of({1e-20F, 0.001F, 0.5F}) == ColorRange{1e-6F * 0.5F, 0.5F, false, true});
+  CHECK(log_of({0, 0.5F}) == ColorRange{1e-6F * 0.5F, 0.5F, false, true});  // zero is not the largest
+  CHECK(log_of({0.25F, 0.25F}) == ColorRange{0.25F, 0.25F, true});
+  CHECK(log_of({0, 0}) == ColorRange{0, 0, true});
+  CHECK(log_of({kNan, kInf}).flat);
+  // Nobody looked for the smallest value.
+  CHECK(resolve_range({RangeMode::kLog, 0, 0}, {0, 0.5F, 1}) == ColorRange{1e-6F * 0.5F, 0.5F, false, true});
+
+  const ColorRange scale = log_of({0, 0.001F, 0.1F, 0.01F});
+  CHECK(table_index(scale.position(0)) == 0);
+  CHECK(table_index(scale.position(0.001F)) == 1);
+  CHECK(scale.position(0.1F) == doctest::Approx(1));
+  CHECK(scale.position(0.01F) == doctest::Approx((1 + kLogStart) / 2));
+  CHECK(classify(0, true, scale) == CellClass::kValue);
+  CHECK(classify(1e-9F, true, scale) == CellClass::kBelow);
+  CHECK(classify(-1, true, scale) == CellClass::kBelow);
+  CHECK(classify(0.2F, true, scale) == CellClass::kAbove);
+}
+
+TEST_CASE("the smallest value above 0 is found in every way in") {
+  CHECK(finite_extent(matrix_of({0, 3, 2, -1})).positive == 2);
+  CHECK(finite_extent(matrix_of({0, 3, kNan, 2, kInf})).positive == 2);
+  CHECK(finite_extent(matrix_of({0, -3})).positive == 0);
+  CHECK(finite_extent(matrix_of({1, 3, 2}), matrix_of({0, 1, 1})).positive == 2);
+  CHECK(merge(finite_extent(matrix_of({0})), finite_extent(matrix_of({5, 4}))).positive == 4);
+  CHECK(merge(finite_extent(matrix_of({7})), finite_extent(matrix_of({5, 4}))).positive == 4);
+}
+
 TEST_CASE("flat matrices lie in mid-scale") {
   const FiniteExtent equal = finite_extent(matrix_of({4, 4, kNan}));
   const ColorRange flat = resolve_range({RangeMode::kAuto, 0, 0}, equal);

@@ -25,10 +25,10 @@ std::string problem_of(const Problem& problem) {
 
 std::vector<SharedMatrix>& weights_of(Problem& problem) { return std::get<WeightsSource>(problem.source).attn; }
 
-NpzFile npz_of(const std::vector<NamedArray>& arrays) {
+TensorFile npz_of(const std::vector<NamedArray>& arrays) {
   Result<Bytes> bytes = npz_bytes(arrays);
   REQUIRE(bytes.ok());
-  Result<NpzFile> file = NpzFile::from_bytes(std::move(bytes).value(), "x");
+  Result<TensorFile> file = TensorFile::from_bytes(std::move(bytes).value(), "x");
   REQUIRE(file.ok());
   return std::move(file).value();
 }

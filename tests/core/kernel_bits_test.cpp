@@ -11,24 +11,24 @@ using namespace qkv::test;
 namespace {
 
 // Heads that take every path: plain and not, masks of each kind, exponents that rise late, rows with a base, NaN.
-std::vector<Head> heads() {
+std::vector<Head> heads(Index keys = 700) {
   std::mt19937 random(1);
   std::vector<Head> result;
-  result.emplace_back(61, 700, 16, 24, random);
-  result.emplace_back(61, 700, 16, 24, random).mask.causal = true;
-  Head& windowed = result.emplace_back(61, 700, 7, 3, random);
+  result.emplace_back(61, keys, 16, 24, random);
+  result.emplace_back(61, keys, 16, 24, random).mask.causal = true;
+  Head& windowed = result.emplace_back(61, keys, 7, 3, random);
   windowed.mask.window = 130;
   windowed.mask.shift = windowed.scaling.shift = 300;
   windowed.sink = 1.5f;
-  windowed.key_valid.assign(700, 1);
-  for (std::size_t j = 0; j < 700; j += 3) windowed.key_valid[j] = 0;
-  Head& rising = result.emplace_back(61, 700, 16, 24, random);
+  windowed.key_valid.assign(static_cast<std::size_t>(keys), 1);
+  for (std::size_t j = 0; j < windowed.key_valid.size(); j += 3) windowed.key_valid[j] = 0;
+  Head& rising = result.emplace_back(61, keys, 16, 24, random);
   rising.scaling.slope = -0.4f;  // what is far weighs more
   rising.scaling.softcap = 3;
-  Head& wild = result.emplace_back(61, 700, 16, 24, random);
-  wild.bias = Cells(61, 700, 5);
+  Head& wild = result.emplace_back(61, keys, 16, 24, random);
+  wild.bias = Cells(61, keys, 5);
   wild.bias.fill(random, 3);
-  for (Index j = 0; j < 700; ++j) {
+  for (Index j = 0; j < keys; ++j) {
     wild.bias(3, j) += 9000;
     wild.bias(17, j) -= 1e8f;
     wild.bias(30, j) += static_cast<float>(j);  // raises the exponent by more than float32 can hold
@@ -50,6 +50,25 @@ void check_same(const Results& a, const Results& b) {
 }
 
 }  // namespace
+
+TEST_CASE("weights that are computed where they are wanted have the bits of those that are copied there") {
+  on_every_target([] {
+    for (Head& head : heads(704)) {  // whole panels
+      const PackedKeyValues kv(head.k.view(), head.v.view());
+      const HeadInput input = head.input(kv);
+      Results copied(head);  // rows 707 floats apart
+      attend(input, copied.all());
+      for (const Index gap : {0, 16}) {
+        CAPTURE(gap);
+        Results results(head);
+        results.weights = std::move(Cells(head.nq(), head.nk(), 0, gap).fill(77));
+        attend(input, results.all());
+        check_same(results, copied);
+        CHECK(results.weights.is_intact());
+      }
+    }
+  });
+}
 
 TEST_CASE("the division of rows into calls and among threads changes no bit") {
   on_every_target([] {

@@ -3,7 +3,7 @@
 
 #include "core/attention/options.h"
 #include "core/attention/position.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 #include "tests/core/kernel_support.h"
 
 using namespace qkv;
@@ -62,7 +62,7 @@ struct Heads {
   }
 };
 
-Heads read(const NpzFile& file, const std::string& name) {
+Heads read(const TensorFile& file, const std::string& name) {
   Result<Tensor> tensor = file.read(name);
   REQUIRE_MESSAGE(tensor.ok(), name);
   REQUIRE(tensor.value().shape.size() == 3);
@@ -74,7 +74,7 @@ FloatBlock block(Matrix& m) { return {m.data(), m.rows(), m.cols(), m.cols()}; }
 
 using Values = std::vector<double>;
 
-Values values_of(const NpzFile& file, const std::string& name) {
+Values values_of(const TensorFile& file, const std::string& name) {
   Result<Tensor64> tensor = file.read_float64(name);
   REQUIRE_MESSAGE(tensor.ok(), name);
   return std::move(tensor).value().values;
@@ -118,7 +118,7 @@ Values softmax_of(const Matrix& scores, const KeepMatrix& keep, const std::optio
 }
 
 void check_case(const Case& c) {
-  const Result<NpzFile> file = NpzFile::open(std::string(QKV_TEST_DATA) + "/sdpa/" + c.name + ".npz");
+  const Result<TensorFile> file = TensorFile::open(std::string(QKV_TEST_DATA) + "/sdpa/" + c.name + ".npz");
   REQUIRE(file.ok());
   const Heads q = read(file.value(), "q"), k = read(file.value(), "k"), v = read(file.value(), "v");
   const Values scaled = values_of(file.value(), "scaled"), attn = values_of(file.value(), "attn");

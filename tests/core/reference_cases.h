@@ -8,27 +8,27 @@
 #include <vector>
 
 #include "core/attention/source.h"
-#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
 
 namespace qkv::test {
 
 inline const std::string kData = QKV_TEST_DATA;
 using Values = std::vector<double>;
 
-inline NpzFile open(const std::string& name) {
-  Result<NpzFile> file = NpzFile::open(kData + "/" + name);
+inline TensorFile open(const std::string& name) {
+  Result<TensorFile> file = TensorFile::open(kData + "/" + name);
   REQUIRE_MESSAGE(file.ok(), name);
   return std::move(file).value();
 }
 
-inline Values expected(const NpzFile& file, const std::string& name) {
+inline Values expected(const TensorFile& file, const std::string& name) {
   Result<Tensor64> tensor = file.read_float64(name);
   REQUIRE_MESSAGE(tensor.ok(), name);
   return std::move(tensor).value().values;
 }
 
 // A [rows, cols] array, or [cols] as one row.
-inline SharedMatrix matrix(const NpzFile& file, const std::string& name) {
+inline SharedMatrix matrix(const TensorFile& file, const std::string& name) {
   const Result<Tensor> tensor = file.read(name);
   REQUIRE_MESSAGE(tensor.ok(), name);
   const auto& shape = tensor.value().shape;
@@ -38,7 +38,7 @@ inline SharedMatrix matrix(const NpzFile& file, const std::string& name) {
 }
 
 // A [heads, rows, cols] array.
-inline std::vector<SharedMatrix> head_matrices(const NpzFile& file, const std::string& name) {
+inline std::vector<SharedMatrix> head_matrices(const TensorFile& file, const std::string& name) {
   const Result<Tensor> tensor = file.read(name);
   REQUIRE_MESSAGE(tensor.ok(), name);
   const auto& shape = tensor.value().shape;
@@ -100,7 +100,7 @@ inline const Case kCases[] = {
 
 // The inputs of a case with its options.
 inline Problem problem_of(const Case& c) {
-  const NpzFile file = open("sdpa/" + c.name + ".npz");
+  const TensorFile file = open("sdpa/" + c.name + ".npz");
   return {.source = DirectSource{head_matrices(file, "q"), head_matrices(file, "k"), head_matrices(file, "v")},
           .options = c.options};
 }

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/file.h"
 #include "tests/core/attention_support.h"
 #include "tests/core/reference_cases.h"
 
@@ -15,21 +14,6 @@ using namespace qkv;
 using namespace qkv::test;
 
 namespace {
-
-// The bytes of the mask: uint8 is no dtype that the program reads, but the archive stores it uncompressed.
-std::vector<std::uint8_t> keep_bytes(const std::string& path, const NpzFile& file) {
-  const ArrayInfo* info = file.find("keep");
-  REQUIRE(info != nullptr);
-  const Result<Bytes> bytes = read_file(path);
-  REQUIRE(bytes.ok());
-  const std::string_view text = as_text(bytes.value());
-  const std::size_t array = text.find("\x93NUMPY", text.find("keep.npy"));
-  const std::size_t first = array + info->header.data_offset;
-  REQUIRE(array != std::string_view::npos);
-  REQUIRE(first + info->header.count <= text.size());
-  return {text.begin() + static_cast<std::ptrdiff_t>(first),
-          text.begin() + static_cast<std::ptrdiff_t>(first + info->header.count)};
-}
 
 double largest(const Values& values) {
   double result = 0;
@@ -91,7 +75,7 @@ struct Weights {
 };
 
 // The projections of a layer whose Q, K and V weights lie side by side.
-Weights split_weights(const NpzFile& file) {
+Weights split_weights(const TensorFile& file) {
   const SharedMatrix w = matrix(file, "wqkv"), b = matrix(file, "bqkv");
   const Index width = w.cols() / 3;
   const auto third = [width](const SharedMatrix& all, Index n) { return Matrix(all->middleCols(n * width, width)); };
@@ -104,7 +88,7 @@ Weights split_weights(const NpzFile& file) {
 TEST_CASE("scaled dot-product attention agrees with float64 NumPy to one float32 ulp of each cell") {
   for (const Case& c : kCases) {
     CAPTURE(c.name);
-    const NpzFile file = open("sdpa/" + c.name + ".npz");
+    const TensorFile file = open("sdpa/" + c.name + ".npz");
     const Trace trace = run(problem_of(c));
     const Values scores = expected(file, "scores");
     CHECK(worst_ulps(of_heads(trace, MatrixKind::kScores), scores, cancellation(scores)) <= 1);
@@ -116,19 +100,19 @@ TEST_CASE("scaled dot-product attention agrees with float64 NumPy to one float32
     const double of_out = 2 * c.rounding * largest(expected(file, "v"));
     CHECK(worst_ulps(of_heads(trace, MatrixKind::kHeadsOut), out, cancellation(out), of_out) <= 1);
 
-    const std::vector<std::uint8_t> keep = keep_bytes(kData + "/sdpa/" + c.name + ".npz", file);
+    const Values keep = expected(file, "keep");
     REQUIRE(static_cast<Index>(keep.size()) == trace.keep->size());
     bool same = true;
     for (std::size_t i = 0; i < keep.size(); ++i) {
       same = same && trace.keep->data()[i] == static_cast<float>(keep[i]);
-      for (const HeadTrace& head : trace.heads) same = same && (keep[i] || head.attn->data()[i] == 0.0f);
+      for (const HeadTrace& head : trace.heads) same = same && (keep[i] != 0 || head.attn->data()[i] == 0.0f);
     }
     CHECK(same);
   }
 }
 
 TEST_CASE("a layer with projections, biases and causal heads agrees with float64 NumPy") {
-  const NpzFile file = open("multi_head_layer.npz");
+  const TensorFile file = open("multi_head_layer.npz");
   const ProjectedSource source = {.x = matrix(file, "x"),
                                   .wq = matrix(file, "wq"),
                                   .wk = matrix(file, "wk"),
@@ -158,12 +142,12 @@ TEST_CASE("a layer with projections, biases and causal heads agrees with float64
 // reference differs from it by 3e-6 in the weights and 2e-5 in the output; the limits are about twice that.
 TEST_CASE("a trained encoder's layers agree with what the model itself computed") {
   for (const std::string layer : {"0", "1"}) {
-    const NpzFile weights_file = open("use_lite/weights_layer" + layer + ".npz");
+    const TensorFile weights_file = open("use_lite/weights_layer" + layer + ".npz");
     const Weights w = split_weights(weights_file);
     for (const std::string sentence : {"0", "1", "2"}) {
       CAPTURE(layer);
       CAPTURE(sentence);
-      const NpzFile file = open("use_lite/sentence_" + sentence + ".npz");
+      const TensorFile file = open("use_lite/sentence_" + sentence + ".npz");
       const std::string l = "l" + layer + ".";
       const ProjectedSource source = {.x = matrix(file, l + "x"),
                                       .wq = w.wq,

@@ -269,11 +269,20 @@ TEST_CASE("session file: view settings") {
   check_bad(with("\"decimals\": 7"), "view.decimals must be a whole number from 0 to 6");
   check_bad(with("\"weights_map\": \"\""), "view.weights_map is empty");
   check_bad(with("\"signed_map\": 1"), "view.signed_map must be text");
-  check_bad(with("\"weights_range\": \"all\""), "view.weights_range must be \"unit\", \"auto\" or \"symmetric\"");
+  check_bad(with("\"weights_range\": \"all\""),
+            "view.weights_range must be \"unit\", \"auto\", \"symmetric\" or \"log\"");
+  check_bad(with("\"weights_range\": [1]"), "\"symmetric\", \"log\" or [low, high]");
+  check_bad(with("\"signed_range\": \"log\""), "view.signed_range must be \"unit\", \"auto\" or \"symmetric\"");
   for (const std::string range : {"[1]", "[1, 1]", "[2, 1]", "[0, 1, 2]", "[0, \"inf\"]", "5", "null"}) {
     check_bad(with("\"signed_range\": " + range),
               "view.signed_range must be \"unit\", \"auto\", \"symmetric\" or [low, high]");
   }
+  const Result<Session> log = parse_session(with("\"weights_range\": \"log\""), {});
+  REQUIRE(log.ok());
+  CHECK(log.value().view.weights_range.mode == RangeMode::kLog);
+  const Result<Session> again = parse_session(session_to_json(log.value()), {});
+  REQUIRE(again.ok());
+  CHECK(again.value().view == log.value().view);
   const Result<Session> session = parse_session(with("\"weights_map\": \"of another version\""), {});
   REQUIRE(session.ok());
   CHECK(session.value().view.weights_map == "of another version");
@@ -314,6 +323,24 @@ TEST_CASE("session file: tensors in other files") {
   bad(R"({"file": "sub/x.npz", "name": "z"})", ErrorCode::kBadInput, "q: sub/x.npz: there is no array \"z\"");
   bad(R"({"file": "sub/x.npz", "name": "row"})", ErrorCode::kBadInput,
       "q: sub/x.npz: \"row\" has the shape (2,): it must be [heads, tokens, d] or [tokens, d]");
+
+  // Axes in another order than this program's, or several heads on one.
+  const Result<Session> turned =
+      parse_session(Parts{.q = R"({"file": "sub/x.npz", "name": "flat", "layout": "DN"})",
+                          .k = R"({"file": "sub/x.npz", "name": "q", "layout": "BND", "batch": 0})"}
+                        .json(),
+                    folder.path());
+  REQUIRE_MESSAGE(turned.ok(), turned.error().message);
+  CHECK(std::get<DirectSource>(turned.value().problem.source).q[0]->coeff(0, 1) == 2);
+  bad(R"({"file": "sub/x.npz", "name": "q", "batch": 1})", ErrorCode::kBadInput, "the key \"layout\" is missing in q");
+  bad(R"({"file": "sub/x.npz", "name": "q", "layout": "NN"})", ErrorCode::kBadInput,
+      "q: sub/x.npz: the layout NN is none of q");
+  bad(R"({"file": "sub/x.npz", "name": "q", "layout": "BND", "batch": 1})", ErrorCode::kBadInput,
+      "q: sub/x.npz: \"q\" has the shape (1, 2, 2), but q as BND has no batch 1: there are 0 … 0");
+  bad(R"json({"file": "sub/x.npz", "name": "flat", "layout": "N(HD)", "heads": 3})json", ErrorCode::kBadInput,
+      "q as N(HD) needs a multiple of 3 on axis 1");
+  bad(R"json({"file": "sub/x.npz", "name": "flat", "layout": "N(HD"})json", ErrorCode::kBadInput,
+      "q.layout: the layout \"N(HD\" lacks a closing parenthesis");
 }
 
 TEST_CASE("session file: files on disk") {

@@ -79,6 +79,31 @@ TEST_CASE("values at the borders of table entries take the upper entry") {
   CHECK(wrong_cells(draw(*canvas, renderer, scene), scene) == 0);
 }
 
+TEST_CASE("a logarithmic scale has the colours of figures") {
+  QKV_OPEN_CANVAS(canvas, 400, 20);
+  HeatmapRenderer renderer = make_renderer();
+  std::vector<float> values = {0, 1e-12F, 2};
+  for (const float exponent : random_values(97, -6.5F, 0, 3)) values.push_back(std::pow(10.0F, exponent));
+  Scene scene(1, 100, values);
+  scene.range(1e-6F, 1).fit(0, 0, 4);
+  scene.draw.range.log = true;
+  const PixelImage image = draw(*canvas, renderer, scene);
+  const ColorTable table = color_table("viridis", ThemeName::kLight);
+  int wrong = 0;
+  for (int i = 0; i < 100; ++i) {
+    const CellClass cell = classify(values[static_cast<std::size_t>(i)], true, scene.draw.range);
+    const double position = scene.draw.range.position(values[static_cast<std::size_t>(i)]);
+    const int index = cell == CellClass::kBelow ? 0 : cell == CellClass::kAbove ? 255 : table_index(position);
+    // A logarithm in float32 may end in the neighbouring entry, but not in that of zero.
+    bool near = false;
+    for (int k = std::max(std::min(index, 1), index - 1); k <= std::min(255, index == 0 ? 0 : index + 1); ++k)
+      near = near || pixel(image, 4 * i + 2, 2) == table[static_cast<std::size_t>(k)];
+    wrong += near ? 0 : 1;
+  }
+  CHECK(wrong == 0);
+  CHECK(pixel(image, 2, 2) == table.front());
+}
+
 TEST_CASE("one hot cell in the upper left comes out in the upper left") {
   QKV_OPEN_CANVAS(canvas, 60, 40);
   HeatmapRenderer renderer = make_renderer();

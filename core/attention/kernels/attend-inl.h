@@ -58,8 +58,10 @@ struct RowBlock {
   Index first, rows;
   const float* q;  // of row `first`
   Index q_stride;
-  bool whole_rows;  // `cells` holds all keys, not one key block
-  Index stride;     // of `cells`
+  bool whole_rows;  // the cells are those of all keys, not of one key block
+  bool in_place;    // they are where the weights are wanted
+  float* first_cell;
+  Index stride;  // of the cells
   Index sums_stride;
   bool again = false;  // with bases: what does not depend on them is done
   KeyRange groups[kMaxBlockRows / kGroupRows] = {};
@@ -70,9 +72,7 @@ struct RowBlock {
   Index key_blocks() const { return (nk() + kKeyBlock - 1) / kKeyBlock; }
   Index summaries() const { return (nk() + output.blocks.width - 1) / output.blocks.width; }
   std::int32_t* summary_exponents(Index row) const { return scratch.summary_exponents.data() + row * summaries(); }
-  float* cells(Index row, Index key) const {
-    return scratch.cells.data() + row * stride + (whole_rows ? key : key % kKeyBlock);
-  }
+  float* cells(Index row, Index key) const { return first_cell + row * stride + (whole_rows ? key : key % kKeyBlock); }
   float* sums(Index row) const { return scratch.sums.data() + row * sums_stride; }
 };
 
@@ -102,6 +102,12 @@ struct PlainScoreJob {
   }
 };
 
+// Asks for cells that are written soon, of which no cache has anything yet.
+template <size_t kRows>
+HWY_INLINE void fetch_cells(const float* cells, Index stride) {
+  for (size_t r = 0; r < kRows; ++r) __builtin_prefetch(cells + static_cast<Index>(r) * stride, 1);
+}
+
 // QKᵀ of a block of rows to `cells`, but for panels of keys that no row of a group sees.
 struct ScoreJob {
   const RowBlock& block;
@@ -116,8 +122,10 @@ struct ScoreJob {
     for (; row < end; row += static_cast<Index>(kRows)) {
       const KeyRange seen = block.groups[row / kGroupRows];
       if (seen.last <= first || seen.first >= last) continue;
+      float* const cells = block.cells(row, keys.first) + (key - keys.first);
+      if (block.in_place) fetch_cells<kRows>(cells + static_cast<Index>(kVecs) * kStep, block.stride);
       multiply_tile<kRows, kVecs>(block.q + row * block.q_stride, block.q_stride, columns, k.panel_stride(), k.rows,
-                                  StoreTile{block.cells(row, keys.first) + (key - keys.first), block.stride});
+                                  StoreTile{cells, block.stride});
     }
   }
 

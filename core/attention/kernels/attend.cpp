@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "core/attention/kernels/head_rows.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/attention/kernels/attend.cpp"
-#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -158,8 +158,13 @@ void place_queries(RowBlock& block) {
   block.q = block.scratch.q.data();
 }
 
+// True where scores can become weights in the place of these: whole panels lie there as they do in scratch memory.
+bool fits_in_place(const FloatBlock& weights) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(weights.data) % AlignedBuffer::kAlignment == 0;
+  return aligned && weights.cols % kPanel == 0 && weights.stride % kPanel == 0;
+}
+
 void reserve(const HeadInput& input, const HeadOutput& output, const RowBlock& block, KernelScratch::Impl& scratch) {
-  scratch.cells.reserve(block.rows * block.stride);
   if (output.out) scratch.sums.reserve(block.rows * block.sums_stride);
   if (block.whole_rows) scratch.exponents.resize(static_cast<size_t>(block.rows * block.key_blocks()));
   if (input.mask.key_valid == nullptr) return;
@@ -183,20 +188,24 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
                     .q = nullptr,
                     .q_stride = 0,
                     .whole_rows = whole_rows,
+                    .in_place = whole_rows && fits_in_place(output.weights),
+                    .first_cell = nullptr,
                     // Not a power of two, which would put all rows in the same places of a cache.
                     .stride = round_up(whole_rows ? nk : std::min(nk, kKeyBlock), kKeyBlock) + kPanel,
                     .sums_stride = round_up(input.kv->d_v(), kPanel)};
+  if (block.in_place) block.stride = output.weights.stride;
+  if (!block.in_place) scratch.cells.reserve(rows * block.stride);
   reserve(input, output, block, scratch);
   for (Index row = first; row < first + count; row += rows) {
     block.first = row;
     block.rows = std::min(rows, first + count - row);
+    block.first_cell = block.in_place ? output.weights.row(row) : scratch.cells.data();
     block.again = false;
     for (OnlineRow& online : block.online) online.base = 0;
     place_queries(block);
     attend_all_keys(block);
     for (Index r = 0; r < block.rows; ++r) finish_row(block, r);
   }
-  hwy::FlushStream();  // what is_streamed, before anybody is told
 }
 
 const char* target_name() { return hwy::TargetName(HWY_TARGET); }

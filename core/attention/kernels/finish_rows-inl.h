@@ -9,7 +9,6 @@
 #endif
 
 #include <cmath>
-#include <cstdint>
 
 #include "core/attention/kernels/attend-inl.h"
 
@@ -18,16 +17,6 @@ namespace qkv::HWY_NAMESPACE {
 
 inline bool sees(const HeadInput& input, KeyRange range, Index key) {
   return key >= range.first && key < range.last && (input.mask.key_valid == nullptr || input.mask.key_valid[key] != 0);
-}
-
-// Where a matrix of weights is larger than this, in bytes, lines of it are not fetched into the caches before they are
-// overwritten. At 134 MB a pass takes 4 % less time so; below some 8 MB it would take more.
-inline constexpr Index kStreamedBytes = Index{12} << 20;
-
-inline bool is_streamed(const FloatBlock& weights) {
-  const bool aligned = reinterpret_cast<std::uintptr_t>(weights.data) % (kLanes * sizeof(float)) == 0;
-  return aligned && weights.stride % kStep == 0 &&
-         weights.rows * weights.stride >= kStreamedBytes / static_cast<Index>(sizeof(float));
 }
 
 // A weight from the exponent of its key block to its row's, the smallest to 0, times `factor`.
@@ -54,17 +43,12 @@ inline void write_weights(const RowBlock& block, Index row, std::int32_t exponen
   float* const to = weights.row(block.first + row);
   clear(to, to + first);
   clear(to + last, to + nk);
-  const bool streamed = is_streamed(weights);
   const float* const from = block.cells(row, 0);
   const std::int32_t* exponents = block.scratch.exponents.data() + row * block.key_blocks();
   for (Index key = first; key < last;) {
     const Index end = std::min((key / kKeyBlock + 1) * kKeyBlock, last);
     const FinishWeight finish(exponents[key / kKeyBlock] - exponent, factor);
-    if (streamed) {
-      for (; key + kStep <= end; key += kStep) hn::Stream(finish(from + key), d, to + key);
-    } else {
-      for (; key + kStep <= end; key += kStep) hn::StoreU(finish(from + key), d, to + key);
-    }
+    for (; key + kStep <= end; key += kStep) hn::StoreU(finish(from + key), d, to + key);
     if (key < end) store_some(finish(from + key), to + key, end - key);
     key = end;
   }

@@ -1,0 +1,163 @@
+#include "app/cli/map_flags.h"
+
+#include "core/base/utf8.h"
+#include "core/session/session_file.h"
+
+namespace qkv::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kMostLayers = 1 << 16;
+constexpr int kMostBatches = 1 << 24;
+
+Status set_number(std::string_view flag, const std::optional<std::string>& text, int least, int most,
+                  std::optional<int>& value) {
+  if (!text) return Done{};
+  const Result<int> number = parse_int(flag, *text, least, most);
+  if (!number.ok()) return number.error();
+  value = number.value();
+  return Done{};
+}
+
+Status set_numbers(const MapFlags& flags, MappingRequest& request) {
+  if (Status set = set_number("--heads", flags.heads, 1, kMaxHeads, request.heads); !set.ok()) return set;
+  if (Status set = set_number("--kv-heads", flags.kv_heads, 1, kMaxHeads, request.kv_heads); !set.ok()) return set;
+  if (Status set = set_number("--layer", flags.layer, 0, kMostLayers, request.layer); !set.ok()) return set;
+  return set_number("--batch", flags.batch, 0, kMostBatches, request.batch);
+}
+
+Error questions_error(const std::string& name, const MappingProposal& proposal, const MapFlags& flags) {
+  std::string text;
+  for (const MappingQuestion& question : proposal.questions) {
+    text +=
+        (text.empty() ? "" : "; and ") + question_text(question) + "; choose with " + settling_flag(question, flags);
+  }
+  return located(name, bad_input(text));
+}
+
+Result<Session> mapped_session(const std::string& name, const fs::path& path, TensorFile file, const MapFlags& flags) {
+  const Result<MappingRequest> request = mapping_request(flags);
+  if (!request.ok()) return request.error();
+  const Result<TensorSet> files = tensor_set(name, std::move(file), flags);
+  if (!files.ok()) return files.error();
+  const MappingProposal proposal = propose_mapping(files.value(), request.value());
+  if (proposal.error) {
+    Error error = located(name, *proposal.error);
+    const bool nothing_found = proposal.modules.empty() && !flags.map;
+    if (nothing_found) error.message += "; say which tensor is what with --map ROLE=NAME, and join files by --with";
+    return error;
+  }
+  if (!proposal.questions.empty()) return questions_error(name, proposal, flags);
+  Result<Session> session = apply_mapping(files.value(), proposal.mapping, sanitize_utf8(path.stem().string()));
+  if (!session.ok()) return located(name, session.error());
+  return session;
+}
+
+}  // namespace
+
+void add_map_flags(CLI::App& app, MapFlags& flags, std::string_view layout_flag) {
+  flags.layout_flag = layout_flag;
+  app.add_option("--with", flags.with, "Another file of tensors beside FILE: the weights of its model; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  add_text(app, "--map", flags.map, "ROLE=NAME,…",
+           "Which tensor is what: q k v, or x wq wk wv, or attn; bq bk bv wo bo bias tokens key_tokens; qkv, wqkv and "
+           "bqkv for the three in one; FILE:NAME of --with; no NAME to leave a role out (default: by name)");
+  const std::string names = layout_flag == "--layout" ? "--layout,--axes" : std::string(layout_flag);
+  add_text(app, names, flags.layout, "[ROLE=]AXES,…",
+           "What axes are: NHD is [tokens, heads, d], BN(HD) [batch, tokens, heads·d]; L layer, 3 q-k-v; of weights I "
+           "and O: OI is torch's Linear; alone or for a role: q=NHD,wq=OI (default: by shape)");
+  add_text(app, "--heads", flags.heads, "N", "How many heads there are, where they lie side by side");
+  add_text(app, "--kv-heads", flags.kv_heads, "N", "How many heads K and V have (default: by their width)");
+  add_text(app, "--layer", flags.layer, "N", "Which layer, counted as in the file (default: the first)");
+  add_text(app, "--batch", flags.batch, "N", "Which entry of a batch, counted from 0 (default: 0)");
+  add_text(app, "--module", flags.module, "PATH", "Which attention, where a model has several: decoder, cross_attn");
+}
+
+bool has_any(const MapFlags& flags) {
+  return !flags.with.empty() || flags.map || flags.layout || flags.heads || flags.kv_heads || flags.layer ||
+         flags.batch || flags.module;
+}
+
+Result<MappingRequest> mapping_request(const MapFlags& flags) {
+  MappingRequest request;
+  if (flags.map) {
+    if (const Status read = read_map_text(*flags.map, request); !read.ok()) return located("--map", read.error());
+  }
+  if (flags.layout) {
+    const Status read = read_layout_text(*flags.layout, request);
+    if (!read.ok()) return located(flags.layout_flag, read.error());
+  }
+  if (const Status set = set_numbers(flags, request); !set.ok()) return set.error();
+  request.module = flags.module;
+  return request;
+}
+
+Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags) {
+  TensorSet files = {{name, std::move(file)}};
+  for (const std::string& other : flags.with) {
+    Result<TensorFile> opened = TensorFile::open(other);
+    if (!opened.ok()) return located(other, with_deed("cannot be read", opened.error()));
+    files.push_back({other, std::move(opened).value()});
+  }
+  return files;
+}
+
+std::string settling_flag(const MappingQuestion& question, const MapFlags& flags) {
+  const std::string value = question.choices.empty() ? "" : question.choices.front().value;
+  // A shell would read the parentheses of "N(HD)".
+  const bool needs_quotes = value.empty() || value.find_first_of("(* ") != std::string::npos;
+  const std::string word = needs_quotes ? "'" + value + "'" : value;
+  switch (question.kind) {
+    case MappingQuestion::Kind::kTensor:
+      return "--map " + word;
+    case MappingQuestion::Kind::kLayout:
+      return std::string(flags.layout_flag) + " " + word;
+    case MappingQuestion::Kind::kHeads:
+      return "--heads N";
+    case MappingQuestion::Kind::kKvHeads:
+      return "--kv-heads N";
+    case MappingQuestion::Kind::kModule:
+      return "--module " + word;
+  }
+  return "";
+}
+
+Result<Input> open_input(const std::string& name, const MapFlags& flags) {
+  const Result<fs::path> path = find_input_file(name);
+  if (!path.ok()) {
+    // The first example is part of the program, so that it opens even where no assets are installed.
+    if (name == "worked_example") return Input{worked_example(), {}, false};
+    return path.error();
+  }
+  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path.value());
+  if (!opened.ok()) return located(name, with_deed("cannot be read", opened.error()));
+  if (TensorFile* file = std::get_if<TensorFile>(&opened.value())) {
+    Result<Session> session = mapped_session(name, path.value(), std::move(*file), flags);
+    if (!session.ok()) return session.error();
+    return Input{std::move(session).value(), path.value(), false};
+  }
+  if (has_any(flags)) {
+    return located(name, usage_error("is a session, which says itself what is what: --map, --with and the like are for "
+                                     "files of tensors"));
+  }
+  std::error_code problem;  // what a pipe gives is gone by now, and nothing can be saved to it
+  const bool is_own = path.value() == fs::path(name) && fs::is_regular_file(path.value(), problem);
+  return Input{std::move(std::get<Session>(opened.value())), path.value(), is_own};
+}
+
+bool leaves_questions(const std::string& name) {
+  std::error_code problem;
+  if (!fs::is_regular_file(name, problem)) return false;
+  Result<TensorFile> file = TensorFile::open(name);
+  if (!file.ok()) return false;
+  const TensorSet files = {{name, std::move(file).value()}};
+  const MappingProposal proposal = propose_mapping(files);
+  return !proposal.error && !proposal.questions.empty();
+}
+
+Result<Input> open_input(const std::string& name) { return open_input(name, MapFlags{}); }
+
+}  // namespace qkv::cli

@@ -1,0 +1,35 @@
+// Which tensor of a file is what: the flags of the command line, and opening an input by them.
+#pragma once
+
+#include "app/cli/common.h"
+#include "core/session/tensor_mapping.h"
+
+namespace qkv::cli {
+
+// The words as given.
+struct MapFlags {
+  std::vector<std::string> with;  // further files
+  std::optional<std::string> map, layout, heads, kv_heads, layer, batch, module;
+  std::string_view layout_flag = "--layout";  // what --layout is called in the command
+};
+
+// `layout_flag` is "--axes" where --layout is something else in the command (the picture's).
+void add_map_flags(CLI::App& app, MapFlags& flags, std::string_view layout_flag = "--layout");
+
+// Whether any was given.
+bool has_any(const MapFlags& flags);
+// Errors: kUsage naming the flag.
+Result<MappingRequest> mapping_request(const MapFlags& flags);
+// FILE, as it was opened, and those of --with. Errors bear the file's name.
+Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags);
+// The flag that settles a question, with the first choice as an example: "--layout HND", "--heads N".
+std::string settling_flag(const MappingQuestion& question, const MapFlags& flags);
+
+// As open_input(name), with the tensors mapped as the flags say. kBadInput for what the flags leave open: the message
+// lists the choices and the flag that settles each.
+Result<Input> open_input(const std::string& name, const MapFlags& flags);
+
+// Whether `name` is a file of tensors of which a session can be made once questions are answered.
+bool leaves_questions(const std::string& name);
+
+}  // namespace qkv::cli

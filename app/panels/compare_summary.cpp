@@ -1,0 +1,91 @@
+#include "app/panels/compare_summary.h"
+
+#include <cmath>
+
+#include "core/session/compare_words.h"
+
+namespace qkv {
+namespace {
+
+constexpr float kLine = 24, kLabel = 108;
+
+// "head 2, row 貓, column 追": heads count from 1 and rows have their names, as on screen.
+std::string place_words(const Session& session, const Difference& difference, const MatrixCell& cell) {
+  const auto name = [&](Axis axis, Index index) { return AxisNames(session, axis, index + 1)[index]; };
+  const bool by_head = is_per_head(difference.kind) && difference.errors.size() > 1;
+  return (by_head ? "head " + std::to_string(cell.id.head + 1) + ", " : "") + "row " +
+         name(row_axis(difference.kind), cell.row) + ", column " + name(col_axis(difference.kind), cell.col);
+}
+
+// One cell that can be chosen. True when clicked.
+bool cell_line(Ui& ui, const std::string& name, const char* label, const std::string& where, const CellDifference& cell,
+               ImVec2 at, float width) {
+  ImGui::SetCursorScreenPos(at);
+  const bool clicked = ImGui::InvisibleButton(name.c_str(), {width, kLine});
+  const bool hovered = ImGui::IsItemHovered();
+  ui.widgets->add(name, at, {at.x + width, at.y + kLine});
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (hovered) {
+    list->AddRectFilled({at.x - 8, at.y}, {at.x + width, at.y + kLine}, to_u32(ui.colors().accent_soft), 5);
+    ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  }
+  const float bottom = at.y + kLine;
+  draw_text_in(ui, list, FontRole::kText13, at, {at.x + kLabel, bottom}, ui.colors().dim, label, TextAlign::kLeft);
+  const std::string numbers = "ours " + cell_text(cell.ours) + ",  theirs " + cell_text(cell.theirs);
+  const float room = text_width(ui, FontRole::kText13, numbers);
+  const float place_right = at.x + width - room - 24;
+  draw_label_in(ui, list, {at.x + kLabel, at.y}, {place_right, bottom}, where, 13, ui.colors().accent,
+                TextAlign::kLeft);
+  draw_text_in(ui, list, FontRole::kText13, {place_right, at.y}, {at.x + width - 8, bottom}, ui.colors().text, numbers,
+               TextAlign::kRight);
+  return clicked;
+}
+
+}  // namespace
+
+void draw_compare_summary(Ui& ui, const CompareResult& result, std::size_t array, StageState& state,
+                          CompareState& compare, ImVec2 at, float width) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const Difference& difference = result.comparison.differences[array];
+  const ComparedArray& compared = result.comparison.arrays[array];
+  at.y +=
+      draw_label_paragraph(ui, list, at, width, matrix_words(compared, difference) + ": " + verdict_words(difference),
+                           13, ui.colors().text) +
+      6;
+  const auto line = [&](const char* name, const char* label, const std::optional<CellDifference>& cell) {
+    if (!cell) return;
+    const MatrixCell& target = cell->cell;
+    if (cell_line(ui, name, label, place_words(result.session, difference, target), *cell, at, width)) {
+      compare.head = target.id.head;
+      state.selection = Selection{target.id, target.row, target.col, target.row, target.col, false};
+      state.keyboard_leads = true;
+    }
+    at.y += kLine;
+  };
+  if (!difference.equal()) {
+    line("compare/first-wrong", "first wrong", difference.first_wrong);
+    line("compare/largest", "largest error", difference.largest);
+  }
+  at.y += 12;
+  if (result.comparison.equal()) {
+    draw_text(ui, list, FontRole::kBold14, at, ui.colors().text, "All that was compared is equal.");
+    return;
+  }
+  const DiagnosisWords words = diagnosis_words(result.comparison);
+  at.y += draw_paragraph(ui, list, FontRole::kBold14, at, width, ui.colors().text, words.headline) + 6;
+  ui.widgets->add("compare/cause", at, {at.x + width, at.y + 1});
+  for (const auto& [label, text] : words.lines) {
+    draw_text(ui, list, FontRole::kText13, at, ui.colors().dim, label);
+    at.y +=
+        draw_paragraph(ui, list, FontRole::kText13, {at.x + kLabel, at.y}, width - kLabel, ui.colors().text, text) + 4;
+  }
+  for (const std::string& setting : result.comparison.settings) {
+    draw_text(ui, list, FontRole::kText13, at, ui.colors().dim, "set otherwise");
+    at.y +=
+        draw_label_paragraph(ui, list, {at.x + kLabel, at.y - 2}, width - kLabel, setting, 13, ui.colors().text) + 4;
+  }
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({width, 16});
+}
+
+}  // namespace qkv

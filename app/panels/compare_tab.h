@@ -1,0 +1,27 @@
+// The Compare tab: ours, theirs and the difference side by side, where it begins, and its likely cause.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/engine/compare.h"
+#include "app/panels/stage.h"
+
+namespace qkv {
+
+struct CompareState {
+  std::filesystem::path other;  // empty = nothing is compared, and there is no tab
+  bool shown = false;           // the tab is in front
+  std::weak_ptr<const Computed> asked_for;
+  std::shared_ptr<const CompareResult> result;  // the newest, may be of numbers before an edit
+  std::string failure;                          // why there is none
+  std::optional<MatrixKind> matrix;             // chosen; none = the first that differs
+  int head = 0;
+};
+
+void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareState& compare, ImVec2 min, ImVec2 max,
+                      ActionQueue& queue);
+
+}  // namespace qkv

@@ -1,0 +1,341 @@
+#include "app/panels/mapping_dialog.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/panels/modal.h"
+#include "core/base/number_text.h"
+#include "core/base/utf8.h"
+#include "core/session/tensor_names.h"
+#include "core/tensor_io/npy.h"
+
+namespace qkv {
+namespace {
+
+constexpr float kWidth = 920, kHeight = 660, kListWidth = 300, kRow = 30;
+
+std::vector<Role> roles_of(InputKind kind) {
+  switch (kind) {
+    case InputKind::kDirect:
+      return {Role::kQ, Role::kK, Role::kV, Role::kWo, Role::kBo, Role::kBias, Role::kTokens, Role::kKeyTokens};
+    case InputKind::kProjected:
+      return {Role::kX,  Role::kWq, Role::kWk, Role::kWv,   Role::kBq,    Role::kBk,
+              Role::kBv, Role::kWo, Role::kBo, Role::kBias, Role::kTokens};
+    case InputKind::kWeights:
+      return {Role::kAttn, Role::kTokens, Role::kKeyTokens};
+  }
+  return {};
+}
+
+InputKind kind_of(const MappingProposal& proposal) {
+  if (proposal.mapping.find(Role::kX) != nullptr) return InputKind::kProjected;
+  const bool is_direct = proposal.mapping.find(Role::kQ) != nullptr;
+  return !is_direct && proposal.mapping.find(Role::kAttn) != nullptr ? InputKind::kWeights : InputKind::kDirect;
+}
+
+const TensorInfo* info_of(const MappingDialogState& state, Role role) {
+  if (const MappedTensor* mapped = state.proposal.mapping.find(role)) {
+    return state.files[mapped->file].file.find(mapped->name);
+  }
+  // Named by the person, but the others are not there yet.
+  const auto named = state.request.tensors.find(role);
+  return named == state.request.tensors.end() ? nullptr : state.files.front().file.find(named->second);
+}
+
+std::string counted(Index count, const std::string& one, const std::string& more) {
+  return std::to_string(count) + " " + (count == 1 ? one : more);
+}
+
+// "4 heads, 7 queries, 7 keys, d_k = 64".
+std::string shapes_text(const Shapes& shapes) {
+  std::string text = counted(shapes.heads, "head", "heads");
+  if (shapes.kv_heads != shapes.heads) text += " (" + std::to_string(shapes.kv_heads) + " of K and V)";
+  text += ", " + counted(shapes.nq, "query", "queries") + ", " + counted(shapes.nk, "key", "keys");
+  if (shapes.d_k > 0) text += ", d = " + std::to_string(shapes.d_k);
+  if (shapes.d_model > 0) text += ", d_model = " + std::to_string(shapes.d_model);
+  return text;
+}
+
+// After every answer.
+void propose(MappingDialogState& state) {
+  state.proposal = propose_mapping(state.files, state.request);
+  state.session.reset();
+  if (state.proposal.error) {
+    state.result = state.proposal.error->message;
+    return;
+  }
+  if (!state.proposal.questions.empty()) {
+    state.result = "Answer the question above to see what will be opened.";
+    return;
+  }
+  const std::string title = sanitize_utf8(state.path.stem().string());
+  Result<Session> session = apply_mapping(state.files, state.proposal.mapping, title);
+  if (!session.ok()) {
+    state.result = session.error().message;
+    return;
+  }
+  state.session = std::move(session).value();
+  state.result = shapes_text(check_session(*state.session).value());
+}
+
+void assign(MappingDialogState& state, Role role, const std::string& name) {
+  state.request.tensors[role] = name;
+  state.request.layouts.erase(role);
+  state.request.layout.reset();
+  // One tensor of all three plays its two other roles as well.
+  const bool three = std::ranges::any_of(read_name(name), [](const NameReading& reading) { return reading.fused; });
+  const RoleForm form = form_of(role);
+  if (three && (form == RoleForm::kHeads || form == RoleForm::kWeights)) {
+    const std::size_t first = static_cast<std::size_t>(role) - place_among_three(role);
+    for (std::size_t i = 0; i < 3; ++i) state.request.tensors[kAllRoles[first + i]] = name;
+  }
+  propose(state);
+}
+
+// A line that can be clicked, with a name at the left and a detail at the right.
+bool line(Ui& ui, const std::string& id, const Box& box, std::string_view text, std::string_view detail, bool lit,
+          Color color) {
+  ImGui::SetCursorScreenPos(box.min);
+  const bool clicked = ImGui::InvisibleButton(id.c_str(), {box.max.x - box.min.x, box.max.y - box.min.y});
+  ui.widgets->add(id, box.min, box.max);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (lit || ImGui::IsItemHovered()) list->AddRectFilled(box.min, box.max, to_u32(ui.colors().accent_soft), 5);
+  const float detail_width = detail.empty() ? 0 : label_width(ui, detail, 12) + 8;
+  draw_label_in(ui, list, {box.min.x + 8, box.min.y}, {box.max.x - 8 - detail_width, box.max.y}, text, 13, color,
+                TextAlign::kLeft);
+  draw_label_in(ui, list, box.min, {box.max.x - 8, box.max.y}, detail, 12, ui.colors().dim, TextAlign::kRight);
+  return clicked;
+}
+
+// All tensors of the file; a click gives one to the chosen role.
+void draw_tensors(Ui& ui, MappingDialogState& state, float height) {
+  heading(ui, "TENSORS IN THE FILE");
+  ImGui::BeginChild("mapping-tensors", {kListWidth, height - 28}, false, ImGuiWindowFlags_NoNav);
+  const float width = ImGui::GetContentRegionAvail().x;
+  std::optional<std::string> picked;
+  const TensorInfo* current = info_of(state, state.chosen);
+  const auto row = [&](const std::string& id, std::string_view text, std::string_view detail, bool lit, Color color) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const bool clicked = line(ui, id, {at, {at.x + width, at.y + kRow}}, text, detail, lit, color);
+    ImGui::SetCursorScreenPos({at.x, at.y + kRow});
+    return clicked;
+  };
+  if (row("mapping/tensor/none", "none of them", "", current == nullptr, ui.colors().dim)) picked = "";
+  const std::vector<TensorInfo>& tensors = state.files.front().file.tensors();
+  // Of a file of thousands only the lines in sight are drawn.
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(tensors.size()), kRow);
+  while (clipper.Step()) {
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const TensorInfo& info = tensors[static_cast<std::size_t>(i)];
+      const Color color = info.problem.empty() ? ui.colors().text : ui.colors().faint;
+      if (row("mapping/tensor/" + info.name, info.name, shape_text(info.shape), &info == current, color)) {
+        picked = info.name;
+      }
+    }
+  }
+  ImGui::EndChild();
+  if (picked) assign(state, state.chosen, *picked);
+}
+
+// Layouts that a tensor of so many axes can have in the role, the current one among them.
+std::vector<std::string> layouts_for(Role role, std::size_t rank, const std::optional<Layout>& current) {
+  constexpr std::string_view kAll[] = {
+      "ND",    "DN",    "N(HD)", "N(3HD)", "N(H3D)", "HND",   "NHD",    "BND",    "BN(HD)", "BN(3HD)", "3ND",
+      "BHND",  "BNHD",  "3HND",  "3NHD",   "N3HD",   "NH3D",  "LBND",   "LBHND",  "LBNHD",  "3BHND",   "3BNHD",
+      "B3HND", "BN3HD", "IO",    "OI",     "I(3O)",  "(3O)I", "I(H3D)", "(H3D)I", "HID",    "IHD",     "HDO",
+      "LIO",   "LOI",   "O",     "(3O)",   "(H3D)",  "1O",    "HD",     "3O",     "NN",     "1NN",     "HNN",
+      "BHNN",  "LHNN",  "LBHNN", "11NN",   "N",      "BN",    "LBN"};
+  std::vector<std::string> texts;
+  for (const std::string_view text : kAll) {
+    const Layout layout = parse_layout(text).value();
+    if (layout.axes.size() == rank && check_layout(role, layout).ok()) texts.emplace_back(text);
+  }
+  if (current && std::ranges::find(texts, layout_text(*current)) == texts.end()) texts.push_back(layout_text(*current));
+  return texts;
+}
+
+void draw_layout(Ui& ui, MappingDialogState& state, Role role, const TensorInfo& info, const Box& box) {
+  const MappedTensor* mapped = state.proposal.mapping.find(role);
+  const std::optional<Layout> current = mapped != nullptr ? std::optional(mapped->reading.layout) : std::nullopt;
+  const std::vector<std::string> texts = layouts_for(role, info.shape.size(), current);
+  std::vector<Choice> choices;
+  int at = -1;
+  for (const std::string& text : texts) {
+    if (current && layout_text(*current) == text) at = static_cast<int>(choices.size());
+    choices.push_back({text});
+  }
+  const std::string name = "mapping/layout/" + std::string(role_key(role));
+  const auto picked = choice_field(ui, name, box, choices, at);
+  if (!picked) return;
+  state.request.layouts[role] = parse_layout(texts[static_cast<std::size_t>(*picked)]).value();
+  propose(state);
+}
+
+// A role, the tensor that plays it, its axes.
+void draw_role(Ui& ui, MappingDialogState& state, Role role, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::string key(role_key(role));
+  const TensorInfo* info = info_of(state, role);
+  const float layout_width = 104, key_width = 168;
+  const Box box{at, {at.x + width - layout_width - 8, at.y + kRow}};
+  if (line(ui, "mapping/role/" + key, box, "", info == nullptr ? "" : shape_text(info->shape), state.chosen == role,
+           ui.colors().text)) {
+    state.chosen = role;
+  }
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  draw_text_in(ui, list, FontRole::kText13, {at.x + 8, at.y}, {at.x + key_width, at.y + kRow},
+               info == nullptr ? ui.colors().dim : ui.colors().text, role_words(role), TextAlign::kLeft);
+  const float shape_width = info == nullptr ? 0 : label_width(ui, shape_text(info->shape), 12) + 8;
+  draw_label_in(ui, list, {at.x + key_width, at.y}, {box.max.x - 8 - shape_width, at.y + kRow},
+                info == nullptr ? "–" : info->name, 13, info == nullptr ? ui.colors().faint : ui.colors().text,
+                TextAlign::kLeft, /*bold=*/info != nullptr);
+  if (info != nullptr && form_of(role) != RoleForm::kWords) {
+    draw_layout(ui, state, role, *info, {{at.x + width - layout_width, at.y}, {at.x + width, at.y + kRow}});
+  }
+  ImGui::SetCursorScreenPos({at.x, at.y + kRow + 2});
+}
+
+void draw_kinds(Ui& ui, MappingDialogState& state) {
+  static constexpr Choice kKinds[] = {{"X and weights"}, {"Q, K, V"}, {"Attention weights"}};
+  const InputKind kind = state.request.kind.value_or(kind_of(state.proposal));
+  const auto picked = segmented(ui, "mapping/kind", kKinds, static_cast<int>(kind));
+  gap(8);
+  if (!picked) return;
+  state.request = MappingRequest{};
+  state.request.kind = static_cast<InputKind>(*picked);
+  state.chosen = roles_of(*state.request.kind).front();
+  propose(state);
+}
+
+void draw_number(Ui& ui, MappingDialogState& state, const char* id, std::string_view label, int shown, int low,
+                 int high, std::optional<int>& value) {
+  const Box box = labelled_row(ui, label, 72, kRow);
+  if (const auto picked = number_field(ui, id, box, shown, {double(low), double(high), 1, true}, state.entry)) {
+    value = static_cast<int>(*picked);
+    propose(state);
+  }
+  gap(4);
+}
+
+void draw_numbers(Ui& ui, MappingDialogState& state) {
+  const MappingProposal proposal = state.proposal;  // the fields propose anew
+  MappingRequest& request = state.request;
+  if (proposal.layers.size() > 1) {
+    draw_number(ui, state, "mapping/layer", "layer", proposal.layer, proposal.layers.front(), proposal.layers.back(),
+                request.layer);
+  }
+  if (proposal.batches > 1) {
+    draw_number(ui, state, "mapping/batch", "entry of the batch", proposal.batch, 0, proposal.batches - 1,
+                request.batch);
+  }
+  const bool counts = proposal.mapping.heads > 0 || request.heads;
+  if (counts) {
+    draw_number(ui, state, "mapping/heads", "heads", request.heads.value_or(proposal.mapping.heads), 1, kMaxHeads,
+                request.heads);
+  }
+}
+
+// The first thing that is not clear, with its answers.
+void draw_question(Ui& ui, MappingDialogState& state, float width) {
+  if (state.proposal.questions.empty()) return;
+  const MappingQuestion question = state.proposal.questions.front();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, width, question.text + ". Which is it?",
+                                          13, ui.colors().text);
+  ImGui::SetCursorScreenPos({at.x, at.y + used + 6});
+  std::vector<Choice> choices;
+  for (const MappingQuestion::Choice& choice : question.choices) {
+    choices.push_back(
+        {choice.value.empty() ? std::string_view("(no name before)") : std::string_view(choice.value), choice.meaning});
+  }
+  const ImVec2 below = ImGui::GetCursorScreenPos();
+  const Box box{below, {below.x + std::min(width, 300.0f), below.y + kRow}};
+  const auto picked = choice_field(ui, "mapping/question", box, choices, -1);
+  ImGui::SetCursorScreenPos({below.x, below.y + kRow + 8});
+  if (!picked) return;
+  const Status answered = answer(question, question.choices[static_cast<std::size_t>(*picked)].value, state.request);
+  propose(state);
+  if (!answered.ok()) state.result = answered.error().message;
+}
+
+// The first cells of the first matrix.
+void draw_cells(Ui& ui, const MappingDialogState& state, float width) {
+  const Session& session = *state.session;
+  const SharedMatrix* matrix = nullptr;
+  for (const MatrixKind kind : {MatrixKind::kQ, MatrixKind::kX, MatrixKind::kAttn}) {
+    if (matrix == nullptr) matrix = find_input(session, {kind, 0});
+  }
+  if (matrix == nullptr) return;
+  constexpr Index kRows = 3;
+  const float label = 96, cell = 64;
+  const Index columns = std::min(matrix->cols(), static_cast<Index>((width - label) / cell));
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  for (Index row = 0; row < std::min(kRows, matrix->rows()); ++row) {
+    const float top = at.y + 20 * static_cast<float>(row);
+    const auto token = static_cast<std::size_t>(row);
+    draw_label_in(ui, list, {at.x, top}, {at.x + label - 8, top + 20}, session.tokens[token], 12, ui.colors().dim,
+                  TextAlign::kLeft);
+    for (Index col = 0; col < columns; ++col) {
+      const float left = at.x + label + cell * static_cast<float>(col);
+      draw_text_in(ui, list, FontRole::kText13, {left, top}, {left + cell - 8, top + 20}, ui.colors().text,
+                   format_value((*matrix)->coeff(row, col), 3), TextAlign::kRight);
+    }
+  }
+  ImGui::SetCursorScreenPos({at.x, at.y + 20 * kRows + 4});
+}
+
+void draw_right(Ui& ui, MappingDialogState& state) {
+  const float width = ImGui::GetContentRegionAvail().x;
+  draw_kinds(ui, state);
+  for (const Role role : roles_of(state.request.kind.value_or(kind_of(state.proposal)))) {
+    draw_role(ui, state, role, width);
+  }
+  gap(8);
+  draw_numbers(ui, state);
+  draw_question(ui, state, width);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const bool is_asking = state.proposal.questions.empty() || state.proposal.error;
+  const Color color = state.session || !is_asking ? ui.colors().dim : ui.colors().bad;
+  const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, width, state.result, 13, color);
+  ImGui::SetCursorScreenPos({at.x, at.y + used + 6});
+  if (state.session) draw_cells(ui, state, width);
+}
+
+}  // namespace
+
+void open_mapping_dialog(MappingDialogState& state, const std::filesystem::path& path, TensorFile file) {
+  state = MappingDialogState{};
+  state.open = state.just_opened = true;
+  state.path = path;
+  state.files = {{path.filename().string(), std::move(file)}};
+  propose(state);
+  state.chosen = roles_of(kind_of(state.proposal)).front();
+}
+
+std::optional<Session> draw_mapping_dialog(Ui& ui, MappingDialogState& state) {
+  const std::string title = "What is what in " + sanitize_utf8(state.path.filename().string());
+  if (!begin_modal(ui, "mapping-dialog", title, {kWidth, kHeight}, state.open, state.just_opened)) return std::nullopt;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float height = room.y - 48;  // above the buttons
+  draw_tensors(ui, state, height);
+  ImGui::SetCursorScreenPos({at.x + kListWidth + 24, at.y});
+  ImGui::BeginChild("mapping-roles", {room.x - kListWidth - 24, height}, false, ImGuiWindowFlags_NoNav);
+  draw_right(ui, state);
+  ImGui::EndChild();
+  std::optional<Session> confirmed;
+  const int button = modal_buttons(ui, "mapping", "Open");
+  if (button == 1 && state.session) {
+    confirmed = std::move(state.session);
+    state.open = false;
+  }
+  if (button == 2 || (ui.keyboard_is_free() && take_escape(ui))) state.open = false;
+  const bool stays_open = state.open;
+  end_modal(stays_open);
+  if (!stays_open) state = MappingDialogState{};  // lets go of the file
+  return confirmed;
+}
+
+}  // namespace qkv

@@ -1,0 +1,72 @@
+#include "app/panels/opening.h"
+
+#include <system_error>
+#include <utility>
+
+#include "app/panels/modal.h"
+#include "app/ui/keys.h"
+#include "core/base/number_text.h"
+#include "core/session/session_file.h"
+
+namespace qkv {
+namespace {
+
+std::string megabytes(std::uintmax_t bytes) { return format_fixed(static_cast<double>(bytes) / 1048576, 0) + " MiB"; }
+
+}  // namespace
+
+Result<OpenedFile> open_file(const std::filesystem::path& path) {
+  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path);
+  if (!opened) return opened.error();
+  if (Session* session = std::get_if<Session>(&opened.value())) return OpenedFile(std::move(*session));
+  MappingDialogState asked;
+  open_mapping_dialog(asked, path, std::move(std::get<TensorFile>(opened.value())));
+  return OpenedFile(std::move(asked));
+}
+
+void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what) {
+  std::erase_if(jobs_, [](const Job& job) { return job.done.load(); });
+  Job& job = jobs_.emplace_back();
+  job.path = path;
+  job.ask_what_is_what = ask_what_is_what;
+  std::error_code failed;
+  job.bytes = std::filesystem::file_size(path, failed);
+  current_ = &job;
+  open_ = just_opened_ = true;
+  job.thread = std::jthread([&job, wake = wake_] {
+    job.opened = open_file(job.path);
+    job.done = true;
+    if (wake) wake();
+  });
+}
+
+std::optional<FileOpening::Finished> FileOpening::take() {
+  if (current_ == nullptr || !current_->done) return std::nullopt;
+  Job& job = *std::exchange(current_, nullptr);
+  open_ = false;
+  return Finished{job.path, job.ask_what_is_what, std::move(*job.opened)};
+}
+
+void FileOpening::draw(Ui& ui) {
+  if (!begin_modal(ui, "opening", "Opening " + (current_ ? current_->path.filename().string() : std::string()),
+                   {460, 190}, open_, just_opened_)) {
+    return;
+  }
+  if (current_ == nullptr) {
+    open_ = false;
+    return end_modal(open_);
+  }
+  const std::string text = "The file has " + megabytes(current_->bytes) +
+                           ". Only the tensors that are shown are read; as float32 they take up to " +
+                           megabytes(2 * current_->bytes) + " of memory. The session that is open stays until then.";
+  draw_label_paragraph(ui, ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos(), ImGui::GetContentRegionAvail().x,
+                       text, 13, ui.colors().dim);
+  ui.redraw_within(0.2);
+  if (modal_buttons(ui, "opening", {}) == 2 || take_escape(ui)) {
+    give_up();
+    open_ = false;
+  }
+  end_modal(open_);
+}
+
+}  // namespace qkv

@@ -1,0 +1,60 @@
+// A large file on its way into the window: read off the UI thread, with a dialog that says so and can give it up.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <optional>
+#include <thread>
+#include <variant>
+
+#include "app/panels/mapping_dialog.h"
+
+namespace qkv {
+
+// A session, or tensors with what they propose.
+using OpenedFile = std::variant<Session, MappingDialogState>;
+Result<OpenedFile> open_file(const std::filesystem::path& path);
+
+// Bytes from which a file is read off the UI thread: below, reading takes less than a tenth of a second.
+inline constexpr std::uintmax_t kLargeFile = std::uintmax_t{32} << 20;
+
+class FileOpening {
+ public:
+  struct Finished {
+    std::filesystem::path path;
+    bool ask_what_is_what = false;
+    Result<OpenedFile> opened;
+  };
+
+  // `wake` is called from another thread when a file is read; may be empty.
+  explicit FileOpening(std::function<void()> wake) : wake_(std::move(wake)) {}
+
+  // One that is under way is given up.
+  void start(const std::filesystem::path& path, bool ask_what_is_what);
+  bool is_running() const { return current_ != nullptr; }
+  void give_up() { current_ = nullptr; }
+  std::optional<Finished> take();
+
+  // Says what is read and what it may take; Cancel gives it up.
+  void draw(Ui& ui);
+
+ private:
+  struct Job {
+    std::filesystem::path path;
+    bool ask_what_is_what = false;
+    std::uintmax_t bytes = 0;
+    std::optional<Result<OpenedFile>> opened;  // written before `done`
+    std::atomic<bool> done = false;
+    std::jthread thread;
+  };
+
+  std::function<void()> wake_;
+  std::list<Job> jobs_;  // those that are given up end by themselves; their result is dropped
+  Job* current_ = nullptr;
+  bool open_ = false, just_opened_ = false;
+};
+
+}  // namespace qkv

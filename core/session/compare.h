@@ -1,0 +1,65 @@
+// A session compared with somebody else's arrays, or with another session: what differs, and why.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/attention/causes.h"
+#include "core/session/session.h"
+#include "core/tensor_io/npz.h"
+#include "core/tensor_io/tensor_file.h"
+
+namespace qkv {
+
+// "theirs=attn", or "attentions[1,0]=attn" for a part of an array: the first indices of that part.
+struct NamePair {
+  std::string theirs;
+  std::vector<std::uint64_t> leading = {};
+  MatrixKind ours = MatrixKind::kAttn;
+};
+// kUsage saying what is wrong with the text.
+Result<NamePair> parse_name_pair(std::string_view text);
+
+// An array of theirs that was compared.
+struct ComparedArray {
+  std::string name;
+  std::vector<std::uint64_t> shape;  // of what was read
+  std::string reading;               // how its axes were read: "[H, N, d]"; empty for another session
+};
+
+// An array that was not, and why.
+struct LeftAlone {
+  std::string name, reason;
+};
+
+struct Comparison {
+  std::vector<ComparedArray> arrays;
+  std::vector<OtherMatrix> theirs;      // of each array
+  std::vector<Difference> differences;  // of each array
+  std::vector<LeftAlone> left_alone;
+  std::vector<std::string> settings;  // of another session: what differs in tokens, options and shapes, a line each
+  double tolerance = kFloat32Tolerance;
+  Diagnosis diagnosis;
+
+  bool equal() const;
+};
+
+// Arrays are found by the names of matrix_id.h, or by `names`. An array is read as [H, N, d], [N, H, d], [N, H·d], a
+// matrix as the mean over the heads where it is one of [N, N]; axes of length 1 in front are dropped. Where two
+// readings fit, the one with fewer wrong cells is taken. "out" of a session without W^O is heads_out. kBadInput where
+// nothing can be compared, or a named array cannot.
+Result<Comparison> compare_arrays(const Session& session, const TensorFile& file, const std::vector<NamePair>& names,
+                                  double tolerance = kFloat32Tolerance, const StopFlag* stop = nullptr);
+
+// Both computed in float64: every matrix that has the same shape in both.
+Result<Comparison> compare_sessions(const Session& session, const Session& other, double tolerance = kFloat32Tolerance,
+                                    const StopFlag* stop = nullptr);
+
+// "diff_attn", … : theirs − ours as float32, in the shape of ours; NaN where NaN or Inf stand against something else.
+std::vector<NamedArray> arrays_of(const Comparison& comparison);
+
+// "head 1, row 3 (sat), column 5 (mat)": counted from 0, with the tokens.
+std::string cell_words(const Session& session, const Difference& difference, const MatrixCell& cell);
+
+}  // namespace qkv

@@ -1,0 +1,217 @@
+// The dialog in which a person says what the tensors of a file are.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/panels/opening.h"
+#include "core/base/file.h"
+#include "core/tensor_io/npz.h"
+#include "tests/app/harness.h"
+
+using namespace qkv;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Shape = std::vector<std::uint64_t>;
+
+NamedArray array_of(const std::string& name, const Shape& shape, int salt) {
+  std::size_t size = 1;
+  for (const std::uint64_t axis : shape) size *= axis;
+  std::vector<float> values(size);
+  for (std::size_t i = 0; i < size; ++i) values[i] = 0.1f * static_cast<float>((i * 7 + salt) % 23) - 1;
+  return {name, shape, std::move(values)};
+}
+
+// A file of tensors that is removed with the test.
+class TensorsOnDisk {
+ public:
+  explicit TensorsOnDisk(const std::vector<NamedArray>& arrays)
+      : path_(fs::temp_directory_path() / ("qkv_mapping_" + std::to_string(::getpid()) + ".npz")) {
+    const Result<Bytes> bytes = npz_bytes(arrays);
+    REQUIRE(bytes.ok());
+    REQUIRE(write_file_atomically(path_, bytes.value()).ok());
+  }
+  ~TensorsOnDisk() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  TensorsOnDisk(const TensorsOnDisk&) = delete;
+  TensorsOnDisk& operator=(const TensorsOnDisk&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<NamedArray> tokens_or_heads_first() {
+  return {array_of("query", {5, 3, 4}, 1), array_of("key", {5, 3, 4}, 2), array_of("value", {5, 3, 4}, 3)};
+}
+
+const DirectSource& direct(const App& app) { return std::get<DirectSource>(app.session().problem.source); }
+
+}  // namespace
+
+TEST_CASE("mapping dialog: a file that is clear opens at once") {
+  const TensorsOnDisk file({array_of("q", {2, 4, 3}, 1), array_of("k", {2, 4, 3}, 2), array_of("v", {2, 4, 3}, 3)});
+  Harness h;
+  h.app().open_file(file.path());
+  h.frames(2);
+  CHECK_FALSE(h.has("mapping/ok"));
+  CHECK(direct(h.app()).q.size() == 2);
+  CHECK(direct(h.app()).q[0].rows() == 4);
+}
+
+TEST_CASE("mapping dialog: what is open is asked, and nothing opens before the answer") {
+  const TensorsOnDisk file(tokens_or_heads_first());
+  Harness h;
+  h.app().open_file(file.path());
+  h.frames(2);
+  REQUIRE(h.has("mapping/ok"));
+  for (const std::string name : {"mapping/role/q", "mapping/tensor/value", "mapping/layout/k", "mapping/question"}) {
+    CHECK_MESSAGE(h.has(name), name);
+  }
+  h.click("mapping/ok");
+  CHECK(h.has("mapping/ok"));
+  h.click("mapping/question");
+  h.frames(2);
+  h.click("mapping/question/NHD");
+  h.frames(2);
+  CHECK_FALSE(h.has("mapping/question"));
+  h.click("mapping/ok");
+  h.frames(2);
+  CHECK_FALSE(h.has("mapping/ok"));
+  REQUIRE(direct(h.app()).q.size() == 3);
+  CHECK(direct(h.app()).q[0].rows() == 5);
+  // [tokens, heads, d]: token 1 of head 2 begins after one whole token and two heads of four.
+  CHECK(direct(h.app()).q[2]->coeff(1, 0) == std::get<std::vector<float>>(array_of("query", {5, 3, 4}, 1).values)[20]);
+}
+
+TEST_CASE("mapping dialog: a layout and a tensor chosen by hand, Cancel and Escape") {
+  const TensorsOnDisk file(tokens_or_heads_first());
+  Harness h;
+  const std::string before = h.app().session().title;
+  h.app().open_file(file.path());
+  h.frames(2);
+  h.click("mapping/cancel");
+  h.frames(2);
+  CHECK_FALSE(h.has("mapping/ok"));
+  CHECK(h.app().session().title == before);
+
+  h.app().open_file(file.path());
+  h.frames(2);
+  h.key(Key::kEscape);
+  h.frames(2);
+  CHECK_FALSE(h.has("mapping/ok"));
+  CHECK(h.app().session().title == before);
+
+  h.app().open_file(file.path());
+  h.frames(2);
+  h.click("mapping/role/v");
+  h.click("mapping/tensor/key");
+  h.frames(2);
+  h.click("mapping/question");
+  h.frames(2);
+  h.click("mapping/question/HND");
+  h.frames(2);
+  h.click("mapping/ok");
+  h.frames(2);
+  REQUIRE(direct(h.app()).v.size() == 5);
+  CHECK(direct(h.app()).v[1]->coeff(2, 3) == direct(h.app()).k[1]->coeff(2, 3));
+}
+
+TEST_CASE("mapping dialog: names that say nothing are given their roles one after the other") {
+  const TensorsOnDisk file({array_of("first", {4, 4}, 1), array_of("second", {4, 4}, 2), array_of("ids", {9}, 2)});
+  Harness h;
+  h.app().open_file(file.path());
+  h.frames(2);
+  REQUIRE(h.has("mapping/ok"));
+  for (const auto& [role, name] : {std::pair("q", "first"), std::pair("k", "second"), std::pair("v", "first")}) {
+    h.click(std::string("mapping/role/") + role);
+    h.click(std::string("mapping/tensor/") + name);
+    h.frames(2);
+  }
+  h.click("mapping/ok");
+  h.frames(2);
+  REQUIRE(direct(h.app()).q.size() == 1);
+  CHECK(direct(h.app()).v[0]->coeff(3, 3) == direct(h.app()).q[0]->coeff(3, 3));
+
+  // The same file as attention weights.
+  h.app().open_file(file.path());
+  h.frames(2);
+  h.click("mapping/kind/2");
+  h.frames(2);
+  h.click("mapping/tensor/second");
+  h.frames(2);
+  h.click("mapping/ok");
+  h.frames(2);
+  CHECK(std::get<WeightsSource>(h.app().session().problem.source).attn.size() == 1);
+}
+
+TEST_CASE("mapping dialog: the layers and heads of a model") {
+  std::vector<NamedArray> arrays = {array_of("x", {5, 8}, 1)};
+  for (const std::string layer : {"0", "1", "2"}) {
+    arrays.push_back(array_of("h." + layer + ".attn.c_attn.weight", {8, 24}, layer[0]));
+  }
+  const TensorsOnDisk file(arrays);
+  Harness h;
+  h.app().open_file(file.path());
+  h.frames(2);
+  REQUIRE(h.has("mapping/question"));
+  h.click("mapping/question");
+  h.frames(2);
+  h.click("mapping/question/2");
+  h.frames(2);
+  REQUIRE(h.has("mapping/layer"));
+  h.click("mapping/layer");
+  h.key(Key::kA, true);
+  h.type("2");
+  h.key(Key::kEnter);
+  h.frames(2);
+  h.click("mapping/ok");
+  h.frames(2);
+  const auto& source = std::get<ProjectedSource>(h.app().session().problem.source);
+  CHECK(source.heads == 2);
+  CHECK(source.wk->coeff(0, 0) == std::get<std::vector<float>>(arrays[3].values)[8]);
+  CHECK(h.app().session().title.ends_with(", layer 2"));
+}
+
+TEST_CASE("a large file is read off the UI thread, and can be given up") {
+  // Only q, k and v are opened; what makes the file large is left alone.
+  const TensorsOnDisk file({array_of("q", {2, 4, 3}, 1), array_of("k", {2, 4, 3}, 2), array_of("v", {2, 4, 3}, 3),
+                            array_of("other", {9 << 10, 1 << 10}, 4)});
+  REQUIRE(fs::file_size(file.path()) >= kLargeFile);
+  Harness h;
+  h.app().open_file(file.path());
+  CHECK(h.app().session().tokens.size() == 3);  // the one before, until a frame finds the file read
+  for (int i = 0; i < 6000 && h.app().session().tokens.size() == 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    h.frames(1);
+  }
+  CHECK(h.app().session().tokens.size() == 4);
+  h.frames(2);
+  CHECK_FALSE(h.has("opening/cancel"));
+
+  std::atomic<int> read = 0;
+  FileOpening opening([&] { ++read; });
+  opening.start(file.path(), false);
+  CHECK(opening.is_running());
+  opening.give_up();
+  CHECK_FALSE(opening.is_running());
+  for (int i = 0; i < 6000 && read == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(read == 1);
+  CHECK_FALSE(opening.take());
+  opening.start(file.path().string() + ".missing", true);
+  for (int i = 0; i < 6000 && read == 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::optional<FileOpening::Finished> missing = opening.take();
+  REQUIRE(missing);
+  CHECK(missing->ask_what_is_what);
+  REQUIRE_FALSE(missing->opened.ok());
+  CHECK(missing->opened.error().code == ErrorCode::kCannotRead);
+}
