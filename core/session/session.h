@@ -47,7 +47,7 @@ const SharedMatrix* find_input(const Session& session, MatrixId id);
 SharedMatrix* find_input(Session& session, MatrixId id);
 
 // How the session's tokens are shown: as stored where `view` asks for raw tokens, else in the style that all of them
-// speak for. Reads every token, so what draws each frame keeps it.
+// speak for. Reads thousands of tokens, so what draws each frame keeps it.
 TokenStyle token_style(const Session& session, const ViewSettings& view);
 
 // Text on the rows or columns of an axis: tokens as they are shown, or 1-based numbers. Refers to the session's tokens.

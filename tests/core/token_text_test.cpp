@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <utility>
@@ -216,6 +217,13 @@ TEST_CASE("the style is what all tokens together speak for") {
   // The query that a model is about to read speaks with its keys.
   CHECK(detect_token_style({"mat"}, {"The", "Ġcat", "Ġsat"}) == kByteLevel);
   CHECK(detect_token_style({"老鼠"}, {"▁the", "▁cat"}) == kSentencePiece);
+  // Long texts speak by their beginning.
+  Texts many(5000, "Ġword");
+  CHECK(detect_token_style(many) == kByteLevel);
+  std::fill_n(many.begin(), 4096, "word");
+  CHECK(detect_token_style(many) == kPlain);
+  many[4094] = many[4095] = "Ġword";
+  CHECK(detect_token_style(many) == kByteLevel);
 }
 
 TEST_CASE("no byte is lost or added, however text is cut into pieces") {
