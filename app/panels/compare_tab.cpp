@@ -106,12 +106,11 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, const Three& m
                  ImVec2 max, ActionQueue& queue) {
   const Index rows = matrices.ours.values->rows(), cols = matrices.ours.values->cols();
   const Axis row = row_axis(id.kind), col = col_axis(id.kind);
-  const float labels = row_label_room(ui, AxisNames(in.computed.session, row, rows), 96) + 8;
+  const float labels = row_label_room(ui, shown_names(in, row, rows), 96) + 8;
   const float room_w = (max.x - min.x - labels - 2 * kGap) / 3;
   const std::array across = {cols}, down = {rows};
   AxisFit w = fit_axes(across, room_w);
-  const float key_labels =
-      col_label_room(ui, AxisNames(in.computed.session, col, cols), static_cast<float>(w.cell), 72);
+  const float key_labels = col_label_room(ui, shown_names(in, col, cols), static_cast<float>(w.cell), 72);
   const float top = min.y + kTitle + key_labels;
   AxisFit h = fit_axes(down, std::max(60.0f, max.y - top));
   square_cells(w, h);

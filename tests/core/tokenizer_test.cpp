@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -141,35 +140,30 @@ TEST_CASE("the alignment is a longest common subsequence") {
   }
 }
 
-TEST_CASE("thousands of tokens are aligned in no time") {
+TEST_CASE("thousands of tokens are aligned") {
   std::mt19937_64 random(11);
-  const auto seconds = [](const Tokens& before, const Tokens& after, std::vector<int>& from) {
-    const auto start = std::chrono::steady_clock::now();
-    from = align_tokens(before, after);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
   std::vector<int> from;
-  // Half the words in common; a few words, many repeats; a reversal. Generous bounds: shared machines, sanitizers.
+  // Half the words in common; a few words, many repeats; a reversal.
   for (const std::size_t words : {std::size_t{4000}, std::size_t{3}}) {
     const Tokens before = random_tokens(random, 2000, words), after = random_tokens(random, 2000, words);
-    CHECK(seconds(before, after, from) < 0.2);
+    from = align_tokens(before, after);
     CHECK(kept(before, after, from) == common_length(before, after));
   }
   // Above the size whose bits are all kept: rows are halved.
   for (const std::size_t words : {std::size_t{5000}, std::size_t{40}}) {
     const Tokens before = random_tokens(random, 6000, words), after = random_tokens(random, 5500, words);
-    CHECK(seconds(before, after, from) < 2);
+    from = align_tokens(before, after);
     CHECK(kept(before, after, from) > 0);
   }
   Tokens before;
   for (int i = 0; i < 20000; ++i) before.push_back(std::to_string(i));
   Tokens after(before.rbegin(), before.rend());
-  CHECK(seconds(before, after, from) < 2);
+  from = align_tokens(before, after);
   CHECK(kept(before, after, from) == 1);
   after = before;
   after.erase(after.begin() + 7000, after.begin() + 9000);
   after.insert(after.begin() + 100, "new");
-  CHECK(seconds(before, after, from) < 2);
+  from = align_tokens(before, after);
   CHECK(kept(before, after, from) == 18000);
 }
 
