@@ -12,7 +12,8 @@
 namespace qkv {
 namespace {
 
-constexpr float kWidth = 920, kHeight = 660, kListWidth = 300, kRow = 30;
+constexpr float kWidth = 920, kHeight = 700, kListWidth = 300, kRow = 28;
+constexpr float kResultHeight = 172;  // of the numbers, the question and what comes of them
 
 std::vector<Role> roles_of(InputKind kind) {
   switch (kind) {
@@ -92,6 +93,19 @@ void assign(MappingDialogState& state, Role role, const std::string& name) {
   propose(state);
 }
 
+// The end of a long name, which tells tensors of a model apart: "…self_attn.q_proj.weight".
+std::string end_that_fits(Ui& ui, const std::string& name, float width, bool bold) {
+  std::size_t from = 0;
+  std::string text = name;
+  while (label_width(ui, text, 13, bold) > width) {
+    const std::size_t next = name.find_first_of("./_", from);
+    if (next == std::string::npos || next + 1 == name.size()) break;
+    from = next + 1;
+    text = "…" + name.substr(from);
+  }
+  return text;
+}
+
 // A line that can be clicked, with a name at the left and a detail at the right.
 bool line(Ui& ui, const std::string& id, const Box& box, std::string_view text, std::string_view detail, bool lit,
           Color color) {
@@ -101,8 +115,11 @@ bool line(Ui& ui, const std::string& id, const Box& box, std::string_view text, 
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (lit || ImGui::IsItemHovered()) list->AddRectFilled(box.min, box.max, to_u32(ui.colors().accent_soft), 5);
   const float detail_width = detail.empty() ? 0 : label_width(ui, detail, 12) + 8;
-  draw_label_in(ui, list, {box.min.x + 8, box.min.y}, {box.max.x - 8 - detail_width, box.max.y}, text, 13, color,
+  const float room = box.max.x - box.min.x - 16 - detail_width;
+  const std::string shown = end_that_fits(ui, std::string(text), room, false);
+  draw_label_in(ui, list, {box.min.x + 8, box.min.y}, {box.max.x - 8 - detail_width, box.max.y}, shown, 13, color,
                 TextAlign::kLeft);
+  if (shown != text) tooltip(ui, text);
   draw_label_in(ui, list, box.min, {box.max.x - 8, box.max.y}, detail, 12, ui.colors().dim, TextAlign::kRight);
   return clicked;
 }
@@ -155,6 +172,12 @@ std::vector<std::string> layouts_for(Role role, std::size_t rank, const std::opt
   return texts;
 }
 
+bool is_asked(const MappingDialogState& state, MappingQuestion::Kind kind, Role role) {
+  return std::ranges::any_of(state.proposal.questions, [&](const MappingQuestion& question) {
+    return question.kind == kind && std::ranges::find(question.roles, role) != question.roles.end();
+  });
+}
+
 void draw_layout(Ui& ui, MappingDialogState& state, Role role, const TensorInfo& info, const Box& box) {
   const MappedTensor* mapped = state.proposal.mapping.find(role);
   const std::optional<Layout> current = mapped != nullptr ? std::optional(mapped->reading.layout) : std::nullopt;
@@ -162,7 +185,8 @@ void draw_layout(Ui& ui, MappingDialogState& state, Role role, const TensorInfo&
   std::vector<Choice> choices;
   int at = -1;
   for (const std::string& text : texts) {
-    if (current && layout_text(*current) == text) at = static_cast<int>(choices.size());
+    const bool is_settled = !is_asked(state, MappingQuestion::Kind::kLayout, role);
+    if (current && is_settled && layout_text(*current) == text) at = static_cast<int>(choices.size());
     choices.push_back({text});
   }
   const std::string name = "mapping/layout/" + std::string(role_key(role));
@@ -187,9 +211,10 @@ void draw_role(Ui& ui, MappingDialogState& state, Role role, float width) {
   draw_text_in(ui, list, FontRole::kText13, {at.x + 8, at.y}, {at.x + key_width, at.y + kRow},
                info == nullptr ? ui.colors().dim : ui.colors().text, role_words(role), TextAlign::kLeft);
   const float shape_width = info == nullptr ? 0 : label_width(ui, shape_text(info->shape), 12) + 8;
+  const float room = box.max.x - 8 - shape_width - at.x - key_width;
   draw_label_in(ui, list, {at.x + key_width, at.y}, {box.max.x - 8 - shape_width, at.y + kRow},
-                info == nullptr ? "–" : info->name, 13, info == nullptr ? ui.colors().faint : ui.colors().text,
-                TextAlign::kLeft, /*bold=*/info != nullptr);
+                info == nullptr ? "–" : end_that_fits(ui, info->name, room, true), 13,
+                info == nullptr ? ui.colors().faint : ui.colors().text, TextAlign::kLeft, /*bold=*/info != nullptr);
   if (info != nullptr && form_of(role) != RoleForm::kWords) {
     draw_layout(ui, state, role, *info, {{at.x + width - layout_width, at.y}, {at.x + width, at.y + kRow}});
   }
@@ -208,32 +233,46 @@ void draw_kinds(Ui& ui, MappingDialogState& state) {
   propose(state);
 }
 
-void draw_number(Ui& ui, MappingDialogState& state, const char* id, std::string_view label, int shown, int low,
-                 int high, std::optional<int>& value) {
-  const Box box = labelled_row(ui, label, 72, kRow);
-  if (const auto picked = number_field(ui, id, box, shown, {double(low), double(high), 1, true}, state.entry)) {
-    value = static_cast<int>(*picked);
-    propose(state);
-  }
-  gap(4);
+// A number with its label before it; moves the cursor to the right.
+struct NumberAsked {
+  const char* id;
+  std::string_view label, shown;
+  int value, low, high;
+};
+void draw_number(Ui& ui, MappingDialogState& state, const NumberAsked& asked, std::optional<int>& value) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float label = text_width(ui, FontRole::kText13, asked.label) + 10, field = 64;
+  draw_text_in(ui, ImGui::GetWindowDrawList(), FontRole::kText13, at, {at.x + label, at.y + kRow}, ui.colors().dim,
+               asked.label, TextAlign::kLeft);
+  const Box box{{at.x + label, at.y}, {at.x + label + field, at.y + kRow}};
+  const auto picked = number_field(ui, asked.id, box, asked.value, {double(asked.low), double(asked.high), 1, true},
+                                   state.entry, asked.shown);
+  ImGui::SetCursorScreenPos({at.x + label + field + 24, at.y});
+  if (!picked) return;
+  value = static_cast<int>(*picked);
+  propose(state);
 }
 
 void draw_numbers(Ui& ui, MappingDialogState& state) {
   const MappingProposal proposal = state.proposal;  // the fields propose anew
   MappingRequest& request = state.request;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
   if (proposal.layers.size() > 1) {
-    draw_number(ui, state, "mapping/layer", "layer", proposal.layer, proposal.layers.front(), proposal.layers.back(),
+    draw_number(ui, state,
+                {"mapping/layer", "layer", {}, proposal.layer, proposal.layers.front(), proposal.layers.back()},
                 request.layer);
   }
   if (proposal.batches > 1) {
-    draw_number(ui, state, "mapping/batch", "entry of the batch", proposal.batch, 0, proposal.batches - 1,
+    draw_number(ui, state, {"mapping/batch", "entry of the batch", {}, proposal.batch, 0, proposal.batches - 1},
                 request.batch);
   }
-  const bool counts = proposal.mapping.heads > 0 || request.heads;
-  if (counts) {
-    draw_number(ui, state, "mapping/heads", "heads", request.heads.value_or(proposal.mapping.heads), 1, kMaxHeads,
-                request.heads);
+  if (proposal.mapping.heads > 0 || request.heads) {
+    const int heads = request.heads.value_or(std::max(1, proposal.mapping.heads));
+    const bool is_open = is_asked(state, MappingQuestion::Kind::kHeads, Role::kWq);
+    draw_number(ui, state, {"mapping/heads", "heads", is_open ? "–" : "", heads, 1, kMaxHeads}, request.heads);
   }
+  const bool drawn = ImGui::GetCursorScreenPos().x > at.x;
+  ImGui::SetCursorScreenPos({at.x, at.y + (drawn ? kRow + 10 : 0)});
 }
 
 // The first thing that is not clear, with its answers.
@@ -286,21 +325,34 @@ void draw_cells(Ui& ui, const MappingDialogState& state, float width) {
   ImGui::SetCursorScreenPos({at.x, at.y + 20 * kRows + 4});
 }
 
-void draw_right(Ui& ui, MappingDialogState& state) {
+void draw_roles(Ui& ui, MappingDialogState& state) {
   const float width = ImGui::GetContentRegionAvail().x;
-  draw_kinds(ui, state);
   for (const Role role : roles_of(state.request.kind.value_or(kind_of(state.proposal)))) {
     draw_role(ui, state, role, width);
   }
-  gap(8);
+}
+
+// What is still to be said, and what comes of it.
+void draw_result(Ui& ui, MappingDialogState& state) {
+  const float width = ImGui::GetContentRegionAvail().x;
   draw_numbers(ui, state);
   draw_question(ui, state, width);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const bool is_asking = state.proposal.questions.empty() || state.proposal.error;
-  const Color color = state.session || !is_asking ? ui.colors().dim : ui.colors().bad;
-  const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, width, state.result, 13, color);
+  const bool is_wrong = !state.session && (state.proposal.error || state.proposal.questions.empty());
+  const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, width, state.result, 13,
+                                          is_wrong ? ui.colors().bad : ui.colors().dim);
   ImGui::SetCursorScreenPos({at.x, at.y + used + 6});
   if (state.session) draw_cells(ui, state, width);
+}
+
+// The letters of the layouts, beside the buttons.
+void draw_letters(Ui& ui) {
+  const ImVec2 corner{ImGui::GetWindowPos().x + 20, ImGui::GetWindowPos().y + ImGui::GetWindowSize().y - 48};
+  const float width = ImGui::GetWindowSize().x - 40 - 200;
+  draw_paragraph(
+      ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {corner.x, corner.y + 2}, width, ui.colors().dim,
+      "Axes: H heads, N tokens, D numbers of a token, B batch, L layer, 3 query-key-value; of weights I inputs "
+      "and O outputs, IO for y = x·W, OI for y = x·Wᵀ as in torch. Letters in ( ) share an axis.");
 }
 
 }  // namespace
@@ -322,9 +374,19 @@ std::optional<Session> draw_mapping_dialog(Ui& ui, MappingDialogState& state) {
   const float height = room.y - 48;  // above the buttons
   draw_tensors(ui, state, height);
   ImGui::SetCursorScreenPos({at.x + kListWidth + 24, at.y});
-  ImGui::BeginChild("mapping-roles", {room.x - kListWidth - 24, height}, false, ImGuiWindowFlags_NoNav);
-  draw_right(ui, state);
+  const float width = room.x - kListWidth - 24;
+  ImGui::BeginChild("mapping-kinds", {width, 38}, false, ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoScrollbar);
+  draw_kinds(ui, state);
   ImGui::EndChild();
+  ImGui::SetCursorScreenPos({at.x + kListWidth + 24, at.y + 38});
+  ImGui::BeginChild("mapping-roles", {width, height - 38 - kResultHeight}, false, ImGuiWindowFlags_NoNav);
+  draw_roles(ui, state);
+  ImGui::EndChild();
+  ImGui::SetCursorScreenPos({at.x + kListWidth + 24, at.y + height - kResultHeight + 8});
+  ImGui::BeginChild("mapping-result", {width, kResultHeight - 8}, false, ImGuiWindowFlags_NoNav);
+  draw_result(ui, state);
+  ImGui::EndChild();
+  draw_letters(ui);
   std::optional<Session> confirmed;
   const int button = modal_buttons(ui, "mapping", "Open");
   if (button == 1 && state.session) {
