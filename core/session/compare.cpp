@@ -110,6 +110,23 @@ Error nothing_to_compare(const TensorFile& file, const std::vector<LeftAlone>& l
   return bad_input(std::move(message));
 }
 
+// What is compared is computed here: from Q, K and V.
+Result<Shapes> computable_shapes(const Session& session) {
+  if (!is_weights_only(session.problem.source)) return check_session(session);
+  return bad_input(
+      "only attention weights are given here, and nothing to compute others from: compare a session with q, k and v "
+      "with them instead");
+}
+
+// The weights that another session consists of.
+OtherMatrix given_attn(const Session& other) {
+  OtherMatrix attn{MatrixKind::kAttn};
+  for (const SharedMatrix& head : std::get<WeightsSource>(other.problem.source).attn) {
+    attn.heads.push_back(head->cast<double>());
+  }
+  return attn;
+}
+
 }  // namespace
 
 bool Comparison::equal() const {
@@ -153,7 +170,7 @@ Result<NamePair> parse_name_pair(std::string_view text) {
 
 Result<Comparison> compare_arrays(const Session& session, const TensorFile& file, const std::vector<NamePair>& names,
                                   double tolerance, const StopFlag* stop) {
-  const Result<Shapes> shapes = check_session(session);
+  const Result<Shapes> shapes = computable_shapes(session);
   if (!shapes.ok()) return shapes.error();
   Ours ours{session, shapes.value(), InputCache(session.problem, shapes.value())};
   Comparison comparison;
@@ -178,7 +195,7 @@ Result<Comparison> compare_arrays(const Session& session, const TensorFile& file
 
 Result<Comparison> compare_sessions(const Session& session, const Session& other, double tolerance,
                                     const StopFlag* stop) {
-  const Result<Shapes> shapes = check_session(session), their_shapes = check_session(other);
+  const Result<Shapes> shapes = computable_shapes(session), their_shapes = check_session(other);
   if (!shapes.ok()) return shapes.error();
   if (!their_shapes.ok()) return their_shapes.error();
   Ours ours{session, shapes.value(), InputCache(session.problem, shapes.value())};
@@ -189,7 +206,9 @@ Result<Comparison> compare_sessions(const Session& session, const Session& other
   const bool large = held_bytes(shapes.value()) > kMostHeldBytes / 4;
   for (const MatrixKind kind : kAllMatrixKinds) {
     const std::optional<KindShape> here = shape_of(kind, session.problem, shapes.value());
-    const std::optional<KindShape> there = shape_of(kind, other.problem, their_shapes.value());
+    const bool given = is_weights_only(other.problem.source);
+    const std::optional<KindShape> there =
+        given && kind != MatrixKind::kAttn ? std::nullopt : shape_of(kind, other.problem, their_shapes.value());
     if (!here || !there || *here != *there) continue;
     if (large && row_axis(kind) == Axis::kQueries && col_axis(kind) == Axis::kKeys) {
       comparison.left_alone.push_back({std::string(file_key(kind)), "is too large to be held for both sessions"});
@@ -197,7 +216,7 @@ Result<Comparison> compare_sessions(const Session& session, const Session& other
     }
     if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
     comparison.arrays.push_back({std::string(file_key(kind)), {}, ""});
-    comparison.theirs.push_back(our_matrix(their_cache, kind));
+    comparison.theirs.push_back(given ? given_attn(other) : our_matrix(their_cache, kind));
   }
   if (comparison.arrays.empty()) {
     return bad_input("the two sessions have no matrix of the same shape: " + shapes_words(shapes.value()) + " here, " +

@@ -33,9 +33,12 @@ Settings settings_of(const Session& session, const Shapes& shapes) {
   if (o.rope) {
     rope = (o.rope->style == RopeStyle::kHalf ? "half, base " : "interleaved, base ") + format_shortest(o.rope->base);
   }
-  const bool projected = std::holds_alternative<ProjectedSource>(session.problem.source);
+  const Source& source = session.problem.source;
+  const char* kind = is_weights_only(source)                           ? "attention weights as given"
+                     : std::holds_alternative<ProjectedSource>(source) ? "Q, K, V projected from X"
+                                                                       : "Q, K, V as given";
   return {{"shapes", shapes_words(shapes)},
-          {"source", projected ? "Q, K, V projected from X" : "Q, K, V as given"},
+          {"source", kind},
           {"W^O", session.problem.wo ? "there" : "none"},
           {"rope", rope},
           {"scale", o.scale ? format_shortest(*o.scale) : "1/√d_k"},

@@ -176,6 +176,24 @@ TEST_CASE("two sessions: what they are set to, what differs, and why") {
         "d_k 3, d_v 3 there");
 }
 
+TEST_CASE("a session of weights alone is compared with, and cannot be what is computed") {
+  Problem problem = random_problem(2, 2, 4, 4, 4, 3, 1);
+  const Session here = session_of(problem);
+  problem.options.causal = true;
+  Session given = here;
+  WeightsSource weights;
+  for (const Slow& head : slow_heads(problem)) weights.attn.emplace_back(Matrix(head.attn.cast<float>()));
+  given.problem = {.source = weights};
+  const Result<Comparison> comparison = compare_sessions(here, given);
+  REQUIRE(comparison.ok());
+  REQUIRE(comparison.value().arrays.size() == 1);
+  CHECK(comparison.value().diagnosis.explanations.at(0).causes.at(0).id == "causal-added");
+  const Result<Comparison> turned = compare_sessions(given, here);
+  REQUIRE(!turned.ok());
+  CHECK(turned.error().message.starts_with("only attention weights are given here"));
+  CHECK(refusal(given, {{"attn", {2, 4, 4}, std::vector<double>(32)}}) == turned.error().message);
+}
+
 TEST_CASE("the differences as arrays, cells with their tokens, and sentences") {
   Session session = worked_example();
   Session other = session;
