@@ -4,7 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "core/attention/forward.h"
+#include "app/engine/row_digest.h"
+#include "core/attention/update.h"
 #include "core/figure/range.h"
 
 namespace qkv {
@@ -31,6 +32,7 @@ struct HeadDigest {
   FiniteExtent weights, scores, values;  // visible weights; S and scaled; Q, K, V and O
   double worst_row_sum = 0;              // see TraceDigest
   Index unnormalised_rows = 0;           // of given weights: rows that do not sum to 1
+  std::vector<RowDigest> rows = {};      // Nq, of the float32 path: what the next edit keeps
 };
 
 struct TraceDigest {
@@ -42,10 +44,10 @@ struct TraceDigest {
   double worst_row_sum = 0;  // largest |Σ weights − expected_row_sum()| over live rows; NaN rows left out
 };
 
-// On `pool` where there is one. Heads that `previous` has and `same` (H entries) says are as they were then are taken
-// from it.
-TraceDigest digest(const Trace& trace, ThreadPool* pool = nullptr, const TraceDigest* previous = nullptr,
-                   const std::vector<bool>& same = {});
+// On `pool` where there is one. What `report` says is as it was in the trace of `previous` is taken from that digest,
+// which is of no use then.
+TraceDigest digest(const Trace& trace, ThreadPool* pool = nullptr, TraceDigest* previous = nullptr,
+                   const UpdateReport& report = {});
 inline const FiniteExtent& extent_of(const TraceDigest& digest, ScaleGroup group) {
   return digest.extents[static_cast<std::size_t>(group)];
 }

@@ -16,7 +16,7 @@ namespace {
 // A request that takes about as long as this is computed at once: the frame of 16 ms that shows it is not missed.
 constexpr double kInlineSeconds = 6e-3;
 // What a small machine does in a second: operations of the two paths, and cells of a head that are digested.
-constexpr double kFloat64Rate = 4e9, kFloat32Rate = 6e10, kDigestRate = 4e8;
+constexpr double kFloat64Rate = 4e9, kFloat32Rate = 6e10, kDigestRate = 2e9;
 // Largest matrices of scores and weights that are kept twice, to be edited in turns.
 constexpr double kMostSpareBytes = 2e9;
 using Outcome = Result<std::shared_ptr<const Computed>>;
@@ -33,6 +33,24 @@ std::shared_ptr<const Computed> digested(const Session& session, Trace trace, Th
   auto computed = std::make_shared<Computed>(Computed{session, std::move(trace), {}});
   computed->digest = digest(computed->trace, &pool);
   return computed;
+}
+
+// Makes the matrices that the view shows and the float32 path does not hold, with all threads, so that the frame that
+// draws them finds them there.
+void make_shown(const Computed& computed, ThreadPool& pool) {
+  const Trace& trace = computed.trace;
+  const ViewSettings& view = computed.session.view;
+  if (trace.kernels.empty()) return;
+  std::vector<MatrixId> shown;
+  if (view.tab == Tab::kHead) {
+    const int head = std::clamp(view.head, 0, trace.shapes.heads - 1);
+    shown = {{MatrixKind::kScaled, head}, {MatrixKind::kAttn, head}, {MatrixKind::kScores, head}};
+    if (trace.problem.options.alibi) shown.push_back({MatrixKind::kAlibi, head});
+  } else if (view.tab == Tab::kHeads) {
+    for (int head = 0; head < trace.shapes.heads; ++head) shown.push_back({MatrixKind::kAttn, head});
+  }
+  if (!shown.empty() && computed.digest.hidden > 0) shown.push_back({MatrixKind::kKeep, 0});
+  pool.run(std::ssize(shown), [&](std::ptrdiff_t n, int) { trace.find(shown[static_cast<std::size_t>(n)]); });
 }
 
 // The results hold the same heads: what is computed of them is seen through each.
@@ -63,7 +81,8 @@ Outcome compute(const Session& session, std::shared_ptr<Computed> spare, const P
       spare ? update(std::move(spare->trace), session.problem, options, &report) : forward(session.problem, options);
   if (!trace) return trace.error();
   auto computed = std::make_shared<Computed>(Computed{session, std::move(trace).value(), {}});
-  computed->digest = digest(computed->trace, options.pool, spare ? &spare->digest : nullptr, report.same);
+  computed->digest = digest(computed->trace, options.pool, spare ? &spare->digest : nullptr, report);
+  make_shown(*computed, *options.pool);
   return std::shared_ptr<const Computed>(std::move(computed));
 }
 

@@ -22,15 +22,21 @@ double row_entropy(std::span<const float> weights) {
 
 void HeadStatsSum::add(std::span<const float> weights, Index row, Index visible) {
   if (visible == 0) return;
-  const double entropy = row_entropy(weights);
-  if (std::isnan(entropy)) return;
-  entropy_.add(entropy);
-  max_entropy_.add(std::log(static_cast<double>(visible)));
-  first_.add(static_cast<double>(weights[0]));
-  // Rows whose own or previous key does not exist say nothing about these two.
+  RowWeights of_row = {visible, row_entropy(weights), weights[0], {}, {}};
   const Index own = row + shift_, keys = static_cast<Index>(weights.size());
-  if (own >= 0 && own < keys) diagonal_.add(static_cast<double>(weights[static_cast<std::size_t>(own)]));
-  if (own >= 1 && own <= keys) previous_.add(static_cast<double>(weights[static_cast<std::size_t>(own - 1)]));
+  if (own >= 0 && own < keys) of_row.own = weights[static_cast<std::size_t>(own)];
+  if (own >= 1 && own <= keys) of_row.previous = weights[static_cast<std::size_t>(own - 1)];
+  add(of_row);
+}
+
+void HeadStatsSum::add(const RowWeights& row) {
+  if (row.visible == 0 || std::isnan(row.entropy)) return;
+  entropy_.add(row.entropy);
+  max_entropy_.add(std::log(static_cast<double>(row.visible)));
+  first_.add(static_cast<double>(row.first));
+  // Rows whose own or previous key does not exist say nothing about these two.
+  if (row.own) diagonal_.add(static_cast<double>(*row.own));
+  if (row.previous) previous_.add(static_cast<double>(*row.previous));
 }
 
 HeadStats HeadStatsSum::value() const {

@@ -1,6 +1,7 @@
 // Numbers that tell at a glance what a head does.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "core/attention/matrix.h"
@@ -17,6 +18,14 @@ struct HeadStats {
   double diagonal = 0;        // weight on key i
 };
 
+// What one row of weights adds to them.
+struct RowWeights {
+  Index visible = 0;                   // keys that are not hidden; 0 = dead row
+  double entropy = 0;                  // NaN: the row is left out
+  float first = 0;                     // weight on key 0
+  std::optional<float> own, previous;  // on key i and on key i − 1, where there are such keys
+};
+
 // Makes the means row by row, for weights that are never held as a whole.
 class HeadStatsSum {
  public:
@@ -24,6 +33,7 @@ class HeadStatsSum {
   explicit HeadStatsSum(Index shift) : shift_(shift) {}
   // Weights of query `row`, [Nk], of which `visible` are not hidden.
   void add(std::span<const float> weights, Index row, Index visible);
+  void add(const RowWeights& row);
   HeadStats value() const;
 
  private:

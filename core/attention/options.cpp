@@ -1,7 +1,10 @@
 #include "core/attention/options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+
+#include "core/attention/kernel_input.h"
 
 namespace qkv {
 
@@ -28,9 +31,14 @@ MaskReason mask_reason(const AttentionOptions& options, Index nq, Index nk, Inde
 }
 
 KeepMatrix keep_matrix(const AttentionOptions& options, Index nq, Index nk) {
-  KeepMatrix keep(nq, nk);
+  KeepMatrix keep = KeepMatrix::Zero(nq, nk);
+  const KernelMask mask = kernel_mask(options, {.nq = nq, .nk = nk});
   for (Index i = 0; i < nq; ++i) {
-    for (Index j = 0; j < nk; ++j) keep(i, j) = mask_reason(options, nq, nk, i, j) == MaskReason::kVisible;
+    const KeyRange range = visible_range(mask, i, nk);
+    keep.row(i).segment(range.first, range.last - range.first).setOnes();
+  }
+  for (std::size_t key = 0; key < std::min(options.key_valid.size(), static_cast<std::size_t>(nk)); ++key) {
+    if (options.key_valid[key] == 0) keep.col(static_cast<Index>(key)).setZero();
   }
   return keep;
 }

@@ -5,13 +5,16 @@
 
 #include "core/attention/given_weights.h"
 #include "core/attention/kernel_cells.h"
+#include "core/attention/kernels/packing.h"
 #include "core/attention/position.h"
 #include "core/attention/streamed_head.h"
 
 namespace qkv {
 namespace {
 
-Index count_non_finite(const SharedMatrix& matrix) { return matrix.get().size() - matrix->array().isFinite().count(); }
+Index count_non_finite(const SharedMatrix& matrix) {
+  return all_finite(view_of(*matrix)) ? 0 : matrix.get().size() - matrix->array().isFinite().count();
+}
 
 Index count_non_finite(const std::vector<SharedMatrix>& heads) {
   Index count = 0;
@@ -23,7 +26,7 @@ Index count_non_finite(const std::optional<SharedMatrix>& matrix) { return matri
 
 // −Inf is how a bias hides a key.
 Index count_wrong_biases(const std::optional<SharedMatrix>& bias) {
-  if (!bias) return 0;
+  if (!bias || all_finite(view_of(**bias))) return 0;
   const auto is_wrong = [](float value) { return std::isnan(value) || value == HUGE_VALF; };
   return std::count_if(bias->get().data(), bias->get().data() + bias->get().size(), is_wrong);
 }

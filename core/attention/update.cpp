@@ -58,6 +58,7 @@ class Patch {
     trace_.k = std::move(source.k);
     trace_.v = std::move(source.v);
     if (options.any) change_options(options);
+    realigned_ = before.align != edited.options.align;
     if (options.positions && !turn_keys()) return false;
     for (int head = 0; head < trace_.shapes.heads; ++head) {
       begin_head(head, changes.q[static_cast<std::size_t>(head)],
@@ -291,9 +292,9 @@ class Patch {
     return (!any && same_output) || project_output(trace_, options_);
   }
 
-  static ChangedRows changed_weights(const Head& plan) {
+  ChangedRows changed_weights(const Head& plan) const {
     ChangedRows rows;
-    rows.all = plan.edit.reweighs();
+    rows.all = plan.edit.reweighs() || realigned_;
     for (std::size_t row = 0; !rows.all && row < plan.redo.size(); ++row) {
       if (plan.redo[row]) rows.some.push_back(static_cast<Index>(row));
     }
@@ -304,6 +305,7 @@ class Patch {
   const PassOptions& options_;
   UpdateReport& report_;
   std::vector<Head> heads_;      // H
+  bool realigned_ = false;       // queries stand at other positions
   std::vector<RowTask> redone_;  // by attend_rows()
 };
 
