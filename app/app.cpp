@@ -330,10 +330,10 @@ void App::Impl::compare_with(const std::filesystem::path& other) {
 void App::Impl::update_comparison() {
   if (compare.shown && compare.asked_for.lock() != computed) {
     compare.asked_for = computed;
-    compare_engine.request({computed->session, compare.other});
+    compare_engine.request({computed->session, compare.other, ++version});
   }
-  if (auto result = compare_engine.take_result(); result && result->other == compare.other) {
-    compare.result = std::move(result);
+  if (auto result = compare_engine.take_result(); result && (*result)->other == compare.other) {
+    compare.result = std::move(*result);
     compare.failure.clear();
     redraw = true;
   }
@@ -357,7 +357,9 @@ void App::Impl::update_lens() {
     if (lens_request != request) lens_engine.request(request);
     lens_request = std::move(request);
   }
-  if (auto result = lens_engine.take_result(); result && lens_request && result->request.lens == wanted) lens = result;
+  if (auto result = lens_engine.take_result(); result && lens_request && (*result)->request.lens == wanted) {
+    lens = std::move(*result);
+  }
   if (lens && lens->request.lens != wanted) lens.reset();
   if (const auto error = lens_engine.take_error(); error && lens_request) {
     say(error->message, 9);

@@ -7,9 +7,8 @@
 
 #include "app/app.h"
 #include "app/assets.h"
-#include "app/engine/compare.h"
+#include "app/engine/background.h"
 #include "app/engine/engine.h"
-#include "app/engine/lens.h"
 #include "app/panels/cell_editor.h"
 #include "app/panels/compare_tab.h"
 #include "app/panels/export_dialog.h"

@@ -17,8 +17,8 @@ class AlteredPass {
   // can_be(altered.inputs, …) holds; transposed weights and bias need Nq = Nk. `cache` outlives the pass.
   AlteredPass(InputCache& cache, const Altered& altered);
 
-  // A row of q k v scores scaled keep attn heads_out concat out, [cols]. `id` and `row` are in range; out needs a W^O,
-  // or altered.output.no_wo. The reference holds until the next call.
+  // A row of q k v scores alibi scaled keep attn heads_out concat out, [cols]. `id` and `row` are in range; out needs a
+  // W^O, or altered.output.no_wo. The reference holds until the next call.
   const Eigen::RowVectorXd& row(MatrixId id, Index row);
 
   // Floating-point operations of one row of all heads, about.
@@ -46,6 +46,7 @@ class AlteredPass {
   Row softmax_over_heads(std::size_t head, Index row);
   void make_all_weights();
   double slope(std::size_t head) const;
+  double alibi_cell(std::size_t head, Index i, Index j) const;  // what ALiBi adds; 0 without it
   double scaled_cell(double score, std::size_t head, Index i, Index j) const;
   void make_concat(Index row);
   void make_output(Index row);
