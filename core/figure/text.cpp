@@ -3,9 +3,9 @@
 #include <pango/pangocairo.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "core/base/ascii.h"
 #include "core/base/utf8.h"
 #include "core/figure/page_text.h"
 
@@ -72,16 +72,11 @@ ShapedText shaped_text(std::string_view text, bool with_offsets = false) {
 
 // "U+200B U+200D"
 std::string code_points_of(std::string_view text) {
-  std::string codes;
+  std::string names;
   for (std::size_t pos = 0; pos < text.size();) {
-    char digits[16];
-    const auto [end, problem] =
-        std::to_chars(digits, digits + sizeof digits, static_cast<std::uint32_t>(next_code_point(text, pos)), 16);
-    std::string code(digits, problem == std::errc{} ? end : digits);
-    for (char& c : code) c = c >= 'a' ? static_cast<char>(c - 32) : c;
-    codes += (codes.empty() ? "U+" : " U+") + std::string(code.size() < 4 ? 4 - code.size() : 0, '0') + code;
+    names += (names.empty() ? "" : " ") + code_point_name(next_code_point(text, pos));
   }
-  return codes;
+  return names;
 }
 
 double to_pixels(int pango_units) { return static_cast<double>(pango_units) / PANGO_SCALE; }

@@ -1,10 +1,10 @@
 #include "core/session/latex_text.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 
+#include "core/base/ascii.h"
 #include "core/base/number_text.h"
 #include "core/base/utf8.h"
 
@@ -18,15 +18,6 @@ Script script_of(char32_t c) {
   if (is_cjk(c) || (c >= 0x3000 && c <= 0x303f) || (c >= 0xff00 && c <= 0xffef)) return Script::kCjk;
   if ((c >= 0x1f000 && c <= 0x1faff) || (c >= 0x2600 && c <= 0x27bf)) return Script::kEmoji;
   return Script::kOther;
-}
-
-std::string code_point_name(char32_t c) {
-  std::array<char, 16> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), static_cast<std::uint32_t>(c), 16).ptr;
-  std::string hex(digits.data(), end);
-  std::transform(hex.begin(), hex.end(), hex.begin(),
-                 [](char d) { return d >= 'a' ? static_cast<char>(d - 'a' + 'A') : d; });
-  return "U+" + std::string(4 - std::min<std::size_t>(4, hex.size()), '0') + hex;
 }
 
 std::string ascii_macro(char32_t c) { return "\\ascii{" + std::to_string(static_cast<unsigned>(c)) + "}"; }
@@ -105,13 +96,9 @@ std::string token_text(const std::string& token) {
 
 }  // namespace
 
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
 std::string latex_preamble(std::string_view body) {
   const auto uses = [&](std::string_view macro) { return body.find(macro) != std::string_view::npos; };
-  const bool ascii_only = is_ascii(body);
+  const bool ascii_only = is_ascii(body);  // all that pdflatex can set
   std::string text = ascii_only ? "% Compile with pdflatex, xelatex or lualatex.\n"
                                 : "% Compile with xelatex or lualatex: some tokens are not ASCII.\n";
   text +=

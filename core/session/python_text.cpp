@@ -1,14 +1,13 @@
 #include "core/session/python_text.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 
 #include "core/attention/formula.h"
 #include "core/attention/kernel_input.h"
 #include "core/attention/visible_keys.h"
+#include "core/base/ascii.h"
 #include "core/base/portable_number.h"
 #include "core/base/utf8.h"
 
@@ -25,11 +24,7 @@ bool is_treacherous(char32_t c) {
 std::string escaped(char32_t c) {
   if (c == U'\n') return "\\n";
   if (c == U'\t') return "\\t";
-  std::array<char, 16> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), static_cast<std::uint32_t>(c), 16).ptr;
-  const std::string hex(digits.data(), end);
-  const std::size_t width = c < 0x100 ? 2 : 4;
-  return (width == 2 ? "\\x" : "\\u") + std::string(width - std::min(width, hex.size()), '0') + hex;
+  return c < 0x100 ? "\\x" + lower_ascii(hexadecimal(c, 2)) : "\\u" + lower_ascii(hexadecimal(c, 4));
 }
 
 // "[1, 0.5, nan]"
