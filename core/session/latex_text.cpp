@@ -64,18 +64,20 @@ std::string run_text(const Run& run) {
   return "";
 }
 
-bool all_whole(const LatexMatrix& matrix, const std::vector<Index>& rows, const std::vector<Index>& cols) {
-  Matrix cell(1, 1);
-  for (const Index r : rows) {
-    for (const Index c : cols) {
-      if (r < 0 || c < 0) continue;
-      matrix.source->read({r, c, 1, 1}, cell);
-      const float value = cell(0, 0);
-      if (std::isfinite(value) && (value != std::round(value) || std::abs(value) >= 1e6F)) return false;
+// The cells that are shown; 0 in place of dots.
+Matrix shown_cells(const MatrixSource& source, const std::vector<Index>& rows, const std::vector<Index>& cols) {
+  Matrix cells = Matrix::Zero(static_cast<Index>(rows.size()), static_cast<Index>(cols.size())), cell(1, 1);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t c = 0; c < cols.size(); ++c) {
+      if (rows[r] < 0 || cols[c] < 0) continue;
+      source.read({rows[r], cols[c], 1, 1}, cell);
+      cells(static_cast<Index>(r), static_cast<Index>(c)) = cell(0, 0);
     }
   }
-  return true;
+  return cells;
 }
+
+bool is_whole(float value) { return !std::isfinite(value) || (value == std::round(value) && std::abs(value) < 1e6F); }
 
 // "1.2e+08" as "1.2\cdot 10^{8}".
 std::string with_power(const std::string& text) {
@@ -187,7 +189,9 @@ std::vector<Index> shown_indices(Index count) {
 std::string latex_matrix(const Session& session, const LatexMatrix& matrix) {
   const Index row_count = matrix.source->rows(), col_count = matrix.source->cols();
   const std::vector<Index> rows = shown_indices(row_count), cols = shown_indices(col_count);
-  const int decimals = all_whole(matrix, rows, cols) ? 0 : session.view.decimals;
+  const Matrix cells = shown_cells(*matrix.source, rows, cols);
+  const bool all_whole = std::all_of(cells.data(), cells.data() + cells.size(), is_whole);
+  const int decimals = all_whole ? 0 : session.view.decimals;
   // As stored: what is not ASCII asks for other compilers and fonts.
   constexpr TokenStyle kStyle = TokenStyle::kStored;
   const AxisNames row_names(session, matrix.rows, row_count, kStyle);
@@ -203,8 +207,8 @@ std::string latex_matrix(const Session& session, const LatexMatrix& matrix) {
     }
     text += " \\\\ \\hline\n";
   }
-  Matrix cell(1, 1);
-  for (const Index r : rows) {
+  for (std::size_t m = 0; m < rows.size(); ++m) {
+    const Index r = rows[m];
     if (heads_rows) text += r < 0 ? "\\vdots" : token_text(row_names[r]);
     for (std::size_t n = 0; n < cols.size(); ++n) {
       const Index c = cols[n];
@@ -213,11 +217,10 @@ std::string latex_matrix(const Session& session, const LatexMatrix& matrix) {
         text += r >= 0 ? "\\cdots" : c >= 0 ? "\\vdots" : "\\ddots";
         continue;
       }
-      matrix.source->read({r, c, 1, 1}, cell);
       const bool hidden = matrix.hidden != LatexMatrix::Hidden::kShown &&
                           mask_reason(session.problem.options, row_count, col_count, r, c) != MaskReason::kVisible;
       if (!hidden) {
-        text += latex_number(cell(0, 0), decimals);
+        text += latex_number(cells(static_cast<Index>(m), static_cast<Index>(n)), decimals);
       } else {
         text += matrix.hidden == LatexMatrix::Hidden::kZero ? "0" : "-\\infty";
       }
