@@ -7,6 +7,7 @@
 #include "app/cli/table.h"
 #include "core/attention/given_weights.h"
 #include "core/base/number_text.h"
+#include "core/session/session_differences.h"
 #include "core/session/session_file.h"
 #include "core/tensor_io/tensor_file.h"
 
@@ -92,13 +93,10 @@ Row options_row(const AttentionOptions& options, const Shapes& shapes) {
 }
 
 std::string session_table(const Session& session, const Shapes& shapes) {
-  const bool projected = std::holds_alternative<ProjectedSource>(session.problem.source);
   const bool given = is_weights_only(session.problem.source);
   std::vector<Row> rows;
   rows.push_back({"session", printable(session.title)});
-  rows.push_back({"source", given       ? "attention weights as given"
-                            : projected ? "Q, K, V projected from X"
-                                        : "Q, K, V as given"});
+  rows.push_back({"source", std::string(source_words(session.problem.source))});
   rows.push_back({"tokens", std::to_string(shapes.nq) + ": " + joined(session.tokens)});
   if (session.key_tokens) rows.push_back({"keys", std::to_string(shapes.nk) + ": " + joined(*session.key_tokens)});
   std::string heads = std::to_string(shapes.heads);

@@ -11,8 +11,6 @@
 namespace qkv {
 namespace {
 
-bool opens(FilePurpose purpose) { return purpose == FilePurpose::kOpen || purpose == FilePurpose::kOpenTensors; }
-
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxEntries = 5000;
@@ -22,6 +20,7 @@ bool is_input(const fs::path& path) {
   return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings);
 }
 
+bool opens(FilePurpose purpose) { return purpose == FilePurpose::kOpen || purpose == FilePurpose::kOpenTensors; }
 bool is_for_reading(FilePurpose purpose) { return opens(purpose) || purpose == FilePurpose::kCompare; }
 
 const char* button_of(FilePurpose purpose) {

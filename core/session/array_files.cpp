@@ -1,10 +1,9 @@
 #include "core/session/array_files.h"
 
-#include <algorithm>
-#include <cctype>
 #include <string>
 #include <utility>
 
+#include "core/base/ascii.h"
 #include "core/tensor_io/csv_writer.h"
 
 namespace qkv {
@@ -18,9 +17,7 @@ Bytes bytes_of(std::string_view text) {
 }  // namespace
 
 ArrayFormat array_format(const std::filesystem::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const std::string extension = lower_ascii(path.extension().string());
   return extension == ".npy" ? ArrayFormat::kNpy : extension == ".csv" ? ArrayFormat::kCsv : ArrayFormat::kNpz;
 }
 

@@ -14,8 +14,6 @@ namespace qkv {
 
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
 // The float32 nearest to the text of a JSON number, or nullopt beyond float32's range. `approximate` is the
 // parser's float64, which says whether a text out of range is too large or too small.
 std::optional<float> nearest_float(std::string text, double approximate) {
@@ -185,12 +183,7 @@ std::string_view kind_of(const JsonValue& value) {
 
 std::string one_line(std::string message) {
   constexpr std::size_t kMost = 400;
-  if (message.size() > kMost) {
-    std::size_t end = kMost;
-    while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) --end;  // to the start of a character
-    message.resize(end);
-    message += "…";
-  }
+  if (message.size() > kMost) message = std::string(utf8_prefix(message, kMost)) + "…";
   for (char& c : message) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
@@ -198,7 +191,7 @@ std::string one_line(std::string message) {
 }
 
 Result<JsonValue> parse_json(std::string_view text) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text = without_byte_order_mark(text);
   Builder builder(text);
   const bool done = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   if (builder.error()) return *builder.error();

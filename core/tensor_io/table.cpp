@@ -14,7 +14,6 @@ namespace qkv {
 
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr char kSpaces = ' ';  // as a separator: one or more
 
 struct Cell {
@@ -260,7 +259,7 @@ bool is_header(const Row& first, const Row& second) {
 }  // namespace
 
 Result<Table> parse_table(std::string_view text) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text = without_byte_order_mark(text);
   if (!is_valid_utf8(text)) return bad_input("the text is not valid UTF-8: save it again as UTF-8");
   if (text.find('\0') != std::string_view::npos) return bad_input("the text holds zero bytes: it is no table");
   RowReader reader(text, separator_of(text));

@@ -149,11 +149,12 @@ Result<TensorListing> list_table(std::string_view text, const std::string& stem)
 // What a file that holds no tensors seems to be; nothing where it may be a table.
 std::optional<Error> other_kind(std::string_view bytes) {
   const std::string accepted = ": " + std::string(kAcceptedFiles);
-  const std::size_t start = bytes.find_first_not_of(" \t\r\n", bytes.starts_with("\xef\xbb\xbf") ? 3 : 0);
+  const std::string_view text = without_byte_order_mark(bytes);
+  const std::size_t start = text.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos) return bad_input("the file is empty" + accepted);
   const bool long_enough = bytes.size() > 9;
-  if (bytes[start] == '{') return bad_input("the file is a JSON object, not tensors" + accepted);
-  if (bytes[start] == '[') return bad_input("the file is a JSON array" + accepted);
+  if (text[start] == '{') return bad_input("the file is a JSON object, not tensors" + accepted);
+  if (text[start] == '[') return bad_input("the file is a JSON array" + accepted);
   if (bytes.starts_with("\x89HDF")) return unsupported("HDF5 files are not read" + accepted);
   if (bytes.starts_with("\x80") && long_enough) return unsupported("pickled Python objects are never read" + accepted);
   if (bytes.starts_with("\x1f\x8b")) return unsupported("gzip files are not read: unpack it first" + accepted);
@@ -164,7 +165,7 @@ std::optional<Error> other_kind(std::string_view bytes) {
       head.find('\0') == std::string_view::npos &&
       (is_valid_utf8(head) || (head.size() < bytes.size() && whole > 0 && is_valid_utf8(head.substr(0, whole - 1))));
   if (!is_text) return bad_input("the file is of an unknown kind" + accepted);
-  // A table has a digit or the word nan somewhere; what has not is somebody's text.
+  // A table has a digit or, if all its numbers are nan or infinite, a separator; other text is none.
   if (bytes.find_first_of("0123456789") == std::string_view::npos &&
       bytes.find_first_of(",;\t") == std::string_view::npos) {
     return bad_input("the file is plain text" + accepted);
