@@ -92,7 +92,8 @@ void FileOpening::draw(Ui& ui) {
   }
   const std::string text = "The file has " + megabytes(current_->bytes) +
                            ". Only the tensors that are shown are read; as float32 they take up to " +
-                           megabytes(2 * current_->bytes) + " of memory. The session that is open stays until then.";
+                           megabytes(2 * std::max<std::uintmax_t>(current_->bytes, current_->progress.total())) +
+                           " of memory. The session that is open stays until then.";
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, ImGui::GetContentRegionAvail().x, text,
                                           13, ui.colors().dim);
