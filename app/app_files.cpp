@@ -130,7 +130,8 @@ void App::Impl::save_arrays(FilePurpose purpose, const fs::path& chosen) {
   const fs::path to = chosen.has_extension() ? chosen : fs::path(chosen.string() + (is_matrix ? ".csv" : ".npz"));
   with_overwrite_asked(to, [this, purpose, is_matrix, to] {
     wait_for_newest();
-    const Result<ArrayContent> content = is_matrix ? matrix_content(input(), dialogs.saving, to) : all_content(input());
+    const Result<ArrayContent> content =
+        is_matrix ? matrix_content(input(), dialogs.saving, to, dialogs.file.labels) : all_content(input());
     const Status done = content ? write_file_atomically(to, content.value().bytes) : Status(content.error());
     if (done) {
       preferences.export_folder = fs::absolute(to).parent_path().string();

@@ -4,6 +4,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/mapping_report.h"
+#include "app/cli/reading_line.h"
 #include "app/cli/table.h"
 #include "core/attention/given_weights.h"
 #include "core/base/number_text.h"
@@ -171,12 +172,16 @@ Status inspect(const std::string& name, const MapFlags& flags, bool as_json) {
   }
   Result<MappedFile> content = map_input(name, path.value());
   if (!content.ok()) return content.error();
+  std::optional<ReadingLine> line(name);
   const std::span<const std::byte> bytes = content.value().bytes();
   if (looks_like_session(bytes)) {
-    const Result<Session> session = parse_session(as_text(bytes), path.value().parent_path());
+    const Result<Session> session = parse_session(as_text(bytes), path.value().parent_path(), line->progress());
+    line.reset();
     return session.ok() ? inspect_session(name, session.value(), as_json) : Status(located(name, session.error()));
   }
-  const Result<TensorFile> file = TensorFile::from_file(std::move(content).value(), path.value().stem().string());
+  const Result<TensorFile> file =
+      TensorFile::from_file(std::move(content).value(), path.value().stem().string(), {}, line->progress());
+  line.reset();
   return file.ok() ? inspect_tensors(name, file.value(), flags, as_json) : Status(located(name, file.error()));
 }
 

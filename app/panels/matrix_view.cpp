@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/panels/axis_tips.h"
 #include "app/panels/cell_editor.h"
 #include "app/panels/cell_text.h"
 #include "app/panels/lens.h"
@@ -201,6 +202,7 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
   list->PopClipRect();
   if (place.row_labels) draw_row_labels(ui, in, state, canvas);
   if (place.col_labels) draw_col_labels(ui, in, state, canvas);
+  draw_axis_tips(ui, in, state, place, canvas.rows, canvas.cols);
   draw_title(ui, in, canvas);
   name_cells(ui, canvas, name);
   if (state.scrub.active && state.scrub.cell.id == place.id) {

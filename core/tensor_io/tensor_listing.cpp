@@ -66,6 +66,7 @@ void add_entry(TensorListing& listing, const ZipArchive& archive, std::uint64_t 
   StoredTensor stored;
   stored.place = StoredTensor::Place::kEntry;
   stored.entry = index;
+  stored.deflated = !entry.is_stored;
   stored.error = entry.error;
   const bool is_array = entry.name.ends_with(kNpyEnding);
   if (is_array) info.name.resize(info.name.size() - kNpyEnding.size());
@@ -125,8 +126,8 @@ void add_names(TensorListing& listing, const std::string& name, const std::vecto
       std::move(stored));
 }
 
-Result<TensorListing> list_table(std::string_view text, const std::string& stem) {
-  Result<Table> table = parse_table(text);
+Result<TensorListing> list_table(std::string_view text, const std::string& stem, ReadProgress* progress) {
+  Result<Table> table = parse_table(text, progress);
   if (!table.ok()) return table.error();
   TensorListing listing;
   listing.table = std::move(table).value();
@@ -189,19 +190,20 @@ Status read_as_bfloat16(TensorListing& listing, const std::string& name) {
   return Done{};
 }
 
-Result<TensorListing> list_by_content(std::span<const std::byte> file, const std::string& stem) {
+Result<TensorListing> list_by_content(std::span<const std::byte> file, const std::string& stem,
+                                      ReadProgress* progress) {
   if (looks_like_npy(file)) return list_npy(file, stem);
   if (looks_like_npz(file)) return list_npz(file);
   if (looks_like_safetensors(file)) return list_safetensors(file);
   if (const std::optional<Error> error = other_kind(as_text(file))) return *error;
-  return list_table(as_text(file), stem);
+  return list_table(as_text(file), stem, progress);
 }
 
 }  // namespace
 
 Result<TensorListing> list_tensors(std::span<const std::byte> file, const std::string& stem,
-                                   const TensorOptions& options) {
-  Result<TensorListing> listing = list_by_content(file, stem);
+                                   const TensorOptions& options, ReadProgress* progress) {
+  Result<TensorListing> listing = list_by_content(file, stem, progress);
   if (!listing.ok()) return listing;
   for (const std::string& name : options.bfloat16) {
     const Status status = read_as_bfloat16(listing.value(), name);

@@ -19,13 +19,13 @@ namespace {
 // The array of a .npy file, or what is wrong with its header or its kind.
 template <class TensorType>
 Result<TensorType> parsed(const Bytes& bytes,
-                          Result<TensorType> (TensorFile::*read)(std::string_view, std::span<const std::uint64_t>)
-                              const) {
+                          Result<TensorType> (TensorFile::*read)(std::string_view, std::span<const std::uint64_t>,
+                                                                 ReadProgress*) const) {
   const Result<NpyHeader> header = parse_npy_header(bytes, bytes.size());
   if (!header.ok()) return header.error();
   const Result<TensorFile> file = TensorFile::from_bytes(bytes, "x");
   if (!file.ok()) return file.error();
-  return (file.value().*read)("x", {});
+  return (file.value().*read)("x", {}, nullptr);
 }
 Result<Tensor> parse_npy(const Bytes& bytes) { return parsed(bytes, &TensorFile::read); }
 Result<Tensor64> parse_npy_float64(const Bytes& bytes) { return parsed(bytes, &TensorFile::read_float64); }
