@@ -68,6 +68,11 @@ bool App::prepare_fonts(float scale) {
 
 void App::compare_with(const std::filesystem::path& path) { impl_->compare_with(path); }
 
+void App::push(Action action) {
+  impl_->queue.push(std::move(action));
+  impl_->redraw = true;
+}
+
 void App::type_character(char32_t character) {
   if (character >= 32 && character != 127) append_utf8(impl_->ui.typed, character);
   impl_->redraw = true;
@@ -267,7 +272,7 @@ void App::Impl::draw_dialogs() {
   if (auto opened = opening.take()) show_opened(std::move(*opened));
   const std::filesystem::path mapped = dialogs.mapping.path;
   if (auto session = draw_mapping_dialog(ui, dialogs.mapping)) take_opened(std::move(*session), mapped, false);
-  if (const auto request = draw_export_dialog(ui, input(), dialogs.exporting)) export_picture(*request);
+  if (const auto request = draw_export_dialog(ui, picture_source(input()), dialogs.exporting)) export_picture(*request);
   if (dialogs.exporting.browse) {
     dialogs.exporting.browse = false;
     open_file_dialog(dialogs.file, FilePurpose::kExport, dialogs.exporting.path.edit.text);
@@ -325,6 +330,11 @@ void App::Impl::compare_with(const std::filesystem::path& other) {
   compare.other = other;
   compare.shown = true;
   redraw = true;
+}
+
+PictureSource App::Impl::picture_source(const StageInput& in) const {
+  if (!compare.shown || compare.result == nullptr || !compare.failure.empty()) return {in};
+  return {in, compare.result.get(), shown_comparison(*compare.result, compare)};
 }
 
 void App::Impl::update_comparison() {

@@ -52,6 +52,13 @@ Index least_cells(const Trace& trace, const FigureSpec& spec) {
   return std::max<Index>(n.heads * n.d_v + n.d_out, n.nq);
 }
 
+Error too_many_cells(const Shapes& shapes) {
+  return unsupported("a figure of " + std::to_string(shapes.heads) + (shapes.heads == 1 ? " head" : " heads") + " of " +
+                     std::to_string(shapes.nq) + " × " + std::to_string(shapes.nk) + " cells is too large (" +
+                     format_fixed(held_bytes(shapes), 0) +
+                     " bytes of matrices): take a picture of the window, or use fewer tokens");
+}
+
 Status check_spec(const Trace& trace, const FigureSpec& spec) {
   if (spec.cell_px < 1 || spec.cell_px > 256) {
     return bad_input("a cell size of " + std::to_string(spec.cell_px) + " pixels: it must be 1 to 256");
@@ -114,16 +121,12 @@ ColorRange view_range(const Trace& trace, const ViewSettings& look, FigureView v
 }
 
 Status check_figure_size(const Shapes& shapes) {
-  const double bytes = held_bytes(shapes);
-  if (bytes <= kMostHeldBytes) return Done{};
-  return unsupported("a figure of " + std::to_string(shapes.heads) + (shapes.heads == 1 ? " head" : " heads") + " of " +
-                     std::to_string(shapes.nq) + " × " + std::to_string(shapes.nk) + " cells is too large (" +
-                     format_fixed(bytes, 0) + " bytes of matrices): take a picture of the window, or use fewer tokens");
+  return held_bytes(shapes) <= kMostHeldBytes ? Status(Done{}) : Status(too_many_cells(shapes));
 }
 
 Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,
                              const TextShaper& shaper, const LensCells* lens) {
-  if (!trace.streams.empty()) return check_figure_size(trace.shapes).error();
+  if (!trace.streams.empty()) return too_many_cells(trace.shapes);
   if (const Status checked = check_spec(trace, spec); !checked.ok()) return checked.error();
   FigureSpec of = spec;
   // Given weights are a head's only step.
