@@ -182,10 +182,10 @@ Result<Figure> layout_picture(const PictureSource& of, const PictureSpec& spec, 
   }
   const CompareResult& result = *of.comparison;
   const auto head = static_cast<std::size_t>(of.shown.head);
-  return layout_comparison({result.session, result.comparison, of.shown.array, of.shown.head,
-                            result.ours[of.shown.array][head], result.theirs[of.shown.array][head],
-                            result.other.filename().string()},
-                           spec.figure, shaper);
+  return layout_comparison(
+      {result.session, result.comparison, of.shown.array, of.shown.head, result.ours[of.shown.array][head],
+       result.theirs[of.shown.array][head], result.other.filename().string()},
+      spec.figure, shaper);
 }
 
 void open_export_dialog(ExportState& state, const PictureSource& of, const StageState& stage, ThemeName theme,
