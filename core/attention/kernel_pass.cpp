@@ -6,6 +6,7 @@
 
 #include "core/attention/kernel_cells.h"
 #include "core/attention/kernels/gemm.h"
+#include "core/base/sole_holder.h"
 
 namespace qkv {
 namespace {
@@ -167,7 +168,7 @@ bool pack_keys_and_values(const Trace& trace, const PassOptions& options, Packed
   return share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
     const auto h = static_cast<std::size_t>(kv_head);
     const SharedMatrix k = rotated(trace.k[h], trace.problem.options.rope);
-    if (packed[h] && packed[h].use_count() == 1) {
+    if (packed[h] && is_sole_holder(packed[h])) {
       packed[h]->assign(view_of(*k), view_of(*trace.v[h]));
     } else {
       packed[h] = std::make_shared<PackedKeyValues>(view_of(*k), view_of(*trace.v[h]));
@@ -181,7 +182,7 @@ namespace {
 PackedHeads packed_of(const std::vector<std::shared_ptr<KernelHead>>& kernels) {
   PackedHeads packed;
   for (const std::shared_ptr<KernelHead>& kernel : kernels) {
-    if (!kernel || kernel.use_count() > 1 || !kernel->kv) continue;
+    if (!kernel || !is_sole_holder(kernel) || !kernel->kv) continue;
     std::shared_ptr<PackedKeyValues> kv = std::move(kernel->kv);
     if (packed.empty() || packed.back() != kv) packed.push_back(std::move(kv));
   }
@@ -206,7 +207,7 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   for (int head = 0; head < shapes.heads; ++head) {
     const auto h = static_cast<std::size_t>(head);
     std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
-    if (!kernel || kernel.use_count() > 1) kernel = std::make_shared<KernelHead>();
+    if (!kernel || !is_sole_holder(kernel)) kernel = std::make_shared<KernelHead>();
     kernel->q = rotated(trace.q[h], attention.rope);
     kernel->kv = packed[static_cast<std::size_t>(kv_head_of(shapes, head))];
     kernel->options = attention;
