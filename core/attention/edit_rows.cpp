@@ -200,13 +200,4 @@ void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, In
                  block_of(shown, rows)});
 }
 
-RowStats patched_stats(const KernelHead& head, Index row, const std::optional<float>& sink) {
-  const auto i = static_cast<std::size_t>(row);
-  const RowSoftmax& stats = head.rows[i];
-  if (stats.visible == 0) return {};
-  RowStats patched = {stats.max, stats.sum * head.sums->unit[i], stats.visible, 0};
-  if (sink) patched.sink = std::exp(static_cast<double>(*sink) - patched.max) / patched.denominator;
-  return patched;
-}
-
 }  // namespace qkv

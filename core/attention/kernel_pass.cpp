@@ -69,8 +69,12 @@ double denominator_unit(const RowSoftmax& row) {
 }
 
 RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink) {
+  return row_stats(row, denominator_unit(row), sink);
+}
+
+RowStats row_stats(const RowSoftmax& row, double unit, const std::optional<float>& sink) {
   if (row.visible == 0) return {};
-  RowStats stats = {row.max, row.sum * denominator_unit(row), row.visible, 0};
+  RowStats stats = {row.max, row.sum * unit, row.visible, 0};
   if (sink) stats.sink = std::exp(static_cast<double>(*sink) - stats.max) / stats.denominator;
   return stats;
 }
