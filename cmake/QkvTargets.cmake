@@ -49,6 +49,9 @@ function(qkv_program target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   qkv_warnings(${target})
   qkv_sanitize(${target})
+  if(QKV_SANITIZE MATCHES address)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/keep_loaded.cpp)
+  endif()
 endfunction()
 
 # Embeds text files in a generated source: `std::string_view NAME(std::string_view file)` in namespace qkv
