@@ -78,7 +78,9 @@ int code_command(const Arguments& words) {
       "Writes FILE as code that stands alone: a NumPy or PyTorch script that computes it in float64 with every\n"
       "option, step by step, or a LaTeX document with the formula and each step's numbers.",
       "qkvlab code"};
-  add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
+  add_text(app, "FILE", arguments.file, "",
+           "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
+      ->required();
   add_text(app, "--as", arguments.as, "KIND", "numpy, pytorch or latex")->required();
   add_text(app, "-o,--out", arguments.out, "OUT",
            "File to write; without it the code is printed. A script with more than " +

@@ -1,5 +1,6 @@
 #include "app/cli/map_flags.h"
 
+#include "app/cli/reading_line.h"
 #include "core/base/utf8.h"
 #include "core/session/session_file.h"
 
@@ -37,10 +38,11 @@ Error questions_error(const std::string& name, const MappingProposal& proposal, 
   return located(name, bad_input(text));
 }
 
-Result<Session> mapped_session(const std::string& name, const fs::path& path, TensorFile file, const MapFlags& flags) {
+Result<Session> mapped_session(const std::string& name, const fs::path& path, TensorFile file, const MapFlags& flags,
+                               ReadProgress* progress) {
   const Result<MappingRequest> request = mapping_request(flags);
   if (!request.ok()) return request.error();
-  const Result<TensorSet> files = tensor_set(name, std::move(file), flags);
+  const Result<TensorSet> files = tensor_set(name, std::move(file), flags, progress);
   if (!files.ok()) return files.error();
   const MappingProposal proposal = propose_mapping(files.value(), request.value());
   if (proposal.error) {
@@ -50,7 +52,8 @@ Result<Session> mapped_session(const std::string& name, const fs::path& path, Te
     return error;
   }
   if (!proposal.questions.empty()) return questions_error(name, proposal, flags);
-  Result<Session> session = apply_mapping(files.value(), proposal.mapping, sanitize_utf8(path.stem().string()));
+  Result<Session> session =
+      apply_mapping(files.value(), proposal.mapping, sanitize_utf8(path.stem().string()), progress);
   if (!session.ok()) return located(name, session.error());
   return session;
 }
@@ -95,10 +98,10 @@ Result<MappingRequest> mapping_request(const MapFlags& flags) {
   return request;
 }
 
-Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags) {
+Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags, ReadProgress* progress) {
   TensorSet files = {{name, std::move(file)}};
   for (const std::string& other : flags.with) {
-    Result<TensorFile> opened = TensorFile::open(other);
+    Result<TensorFile> opened = TensorFile::open(other, {}, progress);
     if (!opened.ok()) return located(other, with_deed("cannot be read", opened.error()));
     files.push_back({other, std::move(opened).value()});
   }
@@ -132,10 +135,11 @@ Result<Input> open_input(const std::string& name, const MapFlags& flags) {
     if (name == "worked_example") return Input{worked_example(), {}, false};
     return path.error();
   }
-  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path.value());
+  ReadingLine line(name);
+  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path.value(), line.progress());
   if (!opened.ok()) return located(name, with_deed("cannot be read", opened.error()));
   if (TensorFile* file = std::get_if<TensorFile>(&opened.value())) {
-    Result<Session> session = mapped_session(name, path.value(), std::move(*file), flags);
+    Result<Session> session = mapped_session(name, path.value(), std::move(*file), flags, line.progress());
     if (!session.ok()) return session.error();
     return Input{std::move(session).value(), path.value(), false};
   }

@@ -21,7 +21,8 @@ bool has_any(const MapFlags& flags);
 // Errors: kUsage naming the flag.
 Result<MappingRequest> mapping_request(const MapFlags& flags);
 // FILE, as it was opened, and those of --with. Errors bear the file's name.
-Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags);
+Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags,
+                             ReadProgress* progress = nullptr);
 // The flag that settles a question, with the first choice as an example: "--layout HND", "--heads N".
 std::string settling_flag(const MappingQuestion& question, const MapFlags& flags);
 

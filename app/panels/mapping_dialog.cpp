@@ -58,7 +58,7 @@ std::string shapes_text(const Shapes& shapes) {
 }
 
 // After every answer.
-void propose(MappingDialogState& state) {
+void propose(MappingDialogState& state, ReadProgress* progress = nullptr) {
   state.proposal = propose_mapping(state.files, state.request);
   state.session.reset();
   if (state.proposal.error) {
@@ -70,7 +70,7 @@ void propose(MappingDialogState& state) {
     return;
   }
   const std::string title = sanitize_utf8(state.path.stem().string());
-  Result<Session> session = apply_mapping(state.files, state.proposal.mapping, title);
+  Result<Session> session = apply_mapping(state.files, state.proposal.mapping, title, progress);
   if (!session.ok()) {
     state.result = session.error().message;
     return;
@@ -357,12 +357,13 @@ void draw_letters(Ui& ui) {
 
 }  // namespace
 
-void open_mapping_dialog(MappingDialogState& state, const std::filesystem::path& path, TensorFile file) {
+void open_mapping_dialog(MappingDialogState& state, const std::filesystem::path& path, TensorFile file,
+                         ReadProgress* progress) {
   state = MappingDialogState{};
   state.open = state.just_opened = true;
   state.path = path;
   state.files = {{path.filename().string(), std::move(file)}};
-  propose(state);
+  propose(state, progress);
   state.chosen = roles_of(kind_of(state.proposal)).front();
 }
 

@@ -24,7 +24,8 @@ struct MappingDialogState {
 };
 
 // Starts the dialog with what the tensors propose.
-void open_mapping_dialog(MappingDialogState& state, const std::filesystem::path& path, TensorFile file);
+void open_mapping_dialog(MappingDialogState& state, const std::filesystem::path& path, TensorFile file,
+                         ReadProgress* progress = nullptr);
 
 // The session that was confirmed in this frame.
 std::optional<Session> draw_mapping_dialog(Ui& ui, MappingDialogState& state);

@@ -25,6 +25,7 @@ struct StoredTensor {
   Place place = Place::kFile;
   Element element;
   bool fortran_order = false;
+  bool deflated = false;  // an entry that is read from its beginning to its end, whatever part is asked for
   std::uint64_t offset = 0;
   std::uint64_t entry = 0;
   std::optional<Error> error;  // why it is not read; its message is the info's problem
@@ -36,8 +37,8 @@ struct TensorListing {
   Table table;                       // of a text file
 };
 
-// `file` is the whole file, `stem` its name without the ending. Errors as TensorFile::open.
+// `file` is the whole file, `stem` its name without the ending. Errors as TensorFile::open. A table counts as read.
 Result<TensorListing> list_tensors(std::span<const std::byte> file, const std::string& stem,
-                                   const TensorOptions& options);
+                                   const TensorOptions& options, ReadProgress* progress = nullptr);
 
 }  // namespace qkv
