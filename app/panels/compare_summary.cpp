@@ -33,8 +33,8 @@ bool cell_line(Ui& ui, const std::string& name, const char* label, const std::st
 
 }  // namespace
 
-void draw_compare_summary(Ui& ui, const StageInput& in, const CompareResult& result, std::size_t array,
-                          StageState& state, CompareState& compare, ImVec2 at, float width) {
+void draw_compare_summary(Ui& ui, const CompareResult& result, TokenStyle tokens, std::size_t array, StageState& state,
+                          CompareState& compare, ImVec2 at, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const Difference& difference = result.comparison.differences[array];
   const ComparedArray& compared = result.comparison.arrays[array];
@@ -45,7 +45,7 @@ void draw_compare_summary(Ui& ui, const StageInput& in, const CompareResult& res
   const auto line = [&](const char* name, const char* label, const std::optional<CellDifference>& cell) {
     if (!cell) return;
     const MatrixCell& target = cell->cell;
-    if (cell_line(ui, name, label, place_words(result.session, difference, target, in.tokens), *cell, at, width)) {
+    if (cell_line(ui, name, label, place_words(result.session, difference, target, tokens), *cell, at, width)) {
       compare.head = target.id.head;
       state.selection = Selection{target.id, target.row, target.col, target.row, target.col, false};
       state.keyboard_leads = true;
