@@ -33,7 +33,9 @@ Figure layout_matrix_view(FigureBuilder b) {
   put_title(b, title_with_shape(b, matrix), 0, -above.extent - kTitleRise);
   if (has_lens(b, id)) put_headline(b, with_lens(b, ""), -beside.extent, -above.extent - kTitleHeight - 8);
   if (id.kind != MatrixKind::kKeep) {
-    put_bars(b, {bar_of(b, id.kind, "")}, 0, height + 20, std::clamp(width, 120.0, 320.0));
+    const BarSpec bar = bar_of(b, id.kind, "");
+    const double gap = bar.caption.empty() ? 20 : 40;  // the caption stands above the bar
+    put_bars(b, {bar}, 0, height + gap, std::clamp(width, 120.0, 320.0));
   }
   return finish(b);
 }

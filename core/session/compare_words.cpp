@@ -119,7 +119,7 @@ std::string place_words(const Session& session, const Difference& difference, co
 }
 
 std::string both_words(const CellDifference& cell) {
-  return "ours " + cell_text(cell.ours) + ",  theirs " + cell_text(cell.theirs);
+  return "ours " + cell_text(cell.ours) + ", theirs " + cell_text(cell.theirs);
 }
 
 DiagnosisWords diagnosis_words(const Comparison& comparison) {

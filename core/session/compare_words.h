@@ -23,7 +23,7 @@ std::string verdict_words(const Difference& difference);
 // shown.
 std::string place_words(const Session& session, const Difference& difference, const MatrixCell& cell,
                         TokenStyle tokens);
-// "ours 0.5,  theirs 0.25"
+// "ours 0.5, theirs 0.25"
 std::string both_words(const CellDifference& cell);
 
 struct DiagnosisWords {

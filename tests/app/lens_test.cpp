@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/engine/lens.h"
+#include "core/base/file.h"
 #include "tests/app/harness.h"
 
 using namespace qkv;

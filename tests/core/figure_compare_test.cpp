@@ -95,8 +95,8 @@ TEST_CASE("ours, theirs and the difference, on one scale and around zero") {
   CHECK(std::ranges::count(figure.texts, "老鼠", &FigureText::text) == 4);
   for (const FigureText& text : figure.texts) CHECK(right_of(figure, text) <= figure.width);
   CHECK(says(figure, "against mine.npz"));
-  CHECK(says(figure, "3 of 9 cells wrong, off by more than "));
-  CHECK(says(figure, "0.8639 in row 貓, column 貓: ours 0.13613"));
+  CHECK(says(figure, "6 of 9 cells wrong, off by more than "));
+  CHECK(says(figure, "0.8639 in row 貓, column 貓: ours 0.1361258"));
   CHECK(says(figure, diagnosis_words(compared.comparison).headline));
   CHECK(says(figure, "there is a causal mask, none in ours"));
 }
