@@ -167,7 +167,7 @@ ComparedLook compared_look(const ViewSettings& look, MatrixKind kind, const Matr
 }
 
 int compared_cell_px(Index rows, Index cols) {
-  return static_cast<int>(std::clamp(kMapSide / static_cast<double>(std::max(rows, cols)), 1.0, 32.0));
+  return static_cast<int>(std::clamp(kMapSide / static_cast<double>(std::max(rows, cols)), 1.0, 40.0));
 }
 
 Result<Figure> layout_comparison(const ComparedMatrix& compared, const FigureSpec& spec, const TextShaper& shaper) {

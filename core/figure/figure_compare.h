@@ -29,7 +29,7 @@ struct ComparedLook {
 ComparedLook compared_look(const ViewSettings& look, MatrixKind kind, const Matrix& ours, const Matrix& theirs,
                            const Matrix& difference);
 
-// The cell size with which three heat maps of a matrix lie on a page: 1 … 32 pixels.
+// The cell size with which three heat maps of a matrix lie on a page: 1 … 40 pixels.
 int compared_cell_px(Index rows, Index cols);
 
 // With the cells, theme and look of `spec`; its view does not count. Errors: as layout_figure.

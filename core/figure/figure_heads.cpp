@@ -99,7 +99,8 @@ Figure layout_heads_view(FigureBuilder b) {
   const std::string note =
       heads == 1 ? "attention weights" : "attention weights of " + std::to_string(heads) + " heads";
   put_headline(b, with_lens(b, note), 0, 0);
-  put_bars(b, {bar_of(b, MatrixKind::kAttn, "")}, 0, rows * (card.height + kCardGap) + 8, 152);
+  const BarSpec bar = bar_of(b, MatrixKind::kAttn, "");
+  put_bars(b, {bar}, 0, rows * (card.height + kCardGap) - kCardGap + bar_room(bar, 24), 152);
   return finish(b);
 }
 

@@ -34,8 +34,7 @@ Figure layout_matrix_view(FigureBuilder b) {
   if (has_lens(b, id)) put_headline(b, with_lens(b, ""), -beside.extent, -above.extent - kTitleHeight - 8);
   if (id.kind != MatrixKind::kKeep) {
     const BarSpec bar = bar_of(b, id.kind, "");
-    const double gap = bar.caption.empty() ? 20 : 40;  // the caption stands above the bar
-    put_bars(b, {bar}, 0, height + gap, std::clamp(width, 120.0, 320.0));
+    put_bars(b, {bar}, 0, height + bar_room(bar, 20), std::clamp(width, 120.0, 320.0));
   }
   return finish(b);
 }

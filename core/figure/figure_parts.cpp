@@ -14,6 +14,7 @@ namespace {
 constexpr double kHalfCapital = 0.364;
 constexpr double kSmallLine = 13;   // line distance of 11-pixel labels
 constexpr double kNormalLine = 17;  // and of 13-pixel labels
+constexpr double kCaptionLine = 20;
 constexpr double kShortLabel = 24;  // labels up to this width are thinned rather than turned
 
 TextStyle label_style(const FigureSheet& b, double size) {
@@ -186,6 +187,8 @@ double put_bar(FigureSheet& b, const BarSpec& bar, double x, double y, double wi
 }
 
 }  // namespace
+
+double bar_room(const BarSpec& bar, double gap) { return bar.caption.empty() ? gap : gap + kCaptionLine; }
 
 double put_bars(FigureSheet& b, const std::vector<BarSpec>& bars, double x, double y, double width) {
   for (const BarSpec& bar : join_equal(bars)) x += put_bar(b, bar, x, y, width) + kColumnGap;

@@ -102,6 +102,8 @@ struct BarSpec {
   float factor = 1;    // what its ends are multiplied by before they are written
 };
 double put_bars(FigureSheet& b, const std::vector<BarSpec>& bars, double x, double y, double width);
+// `gap`, and the line of the caption, which stands above the bar.
+double bar_room(const BarSpec& bar, double gap);
 BarSpec bar_of(FigureBuilder& b, MatrixKind kind, std::string caption);
 
 // The colour of a head as a dot of 10 pixels or a band; heads whose colour was used before have a stripe.

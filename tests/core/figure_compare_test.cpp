@@ -154,7 +154,7 @@ TEST_CASE("the head of the first wrong cell is named, and the mask and vectors c
 }
 
 TEST_CASE("cells are chosen so that three maps lie on a page, and too large a picture is refused with the size") {
-  CHECK(compared_cell_px(3, 3) == 32);
+  CHECK(compared_cell_px(3, 3) == 40);
   CHECK(compared_cell_px(200, 200) == 2);
   CHECK(compared_cell_px(20, 5000) == 1);
   const Compared compared(worked_example(), causal());
