@@ -162,8 +162,8 @@ int diff_command(const Arguments& words) {
   add_text(app, "FILE", arguments.file, "", "Session or tensors with the inputs (q k v, or x wq wk wv), or an example")
       ->required();
   add_text(app, "OTHER", arguments.other, "",
-           "Tensors (.npz, .npy) that somebody else computed: attn, heads_out, out, scores, scaled, concat, keep; q k "
-           "v and weights are compared too. Or another session")
+           "Tensors (.npz, .npy) that somebody else computed: attn, heads_out, out, scores, alibi, scaled, concat, "
+           "keep; q k v and weights are compared too. Or another session")
       ->required();
   app.add_option("--name", arguments.names,
                  "An array of OTHER by its own name, such as weights=attn, or attentions[1,0]=attn for its part at "
@@ -181,7 +181,7 @@ int diff_command(const Arguments& words) {
   add_text(app, "--matrix", arguments.matrix, "NAME",
            "The matrix of the figure (default: the weights or the output, what differs)");
   add_text(app, "--head", arguments.head, "H", "Its head, counted from 0 (default: that of the first wrong cell)");
-  add_figure_flags(app, arguments.figure);
+  add_figure_flags(app, arguments.figure, "so that three fit on a page, up to 40");
   app.add_flag("--json", arguments.json, "As JSON, for scripts");
   add_attention_flags(app, arguments.attention);
   app.footer(

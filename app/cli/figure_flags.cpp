@@ -65,8 +65,8 @@ Status set_colors(const FigureFlags& flags, FigureSpec& spec) {
 
 }  // namespace
 
-void add_figure_flags(CLI::App& app, FigureFlags& flags) {
-  add_text(app, "--cell-px", flags.cell_px, "N", "Side of a cell in pixels, 1 to 256 (default: 32)");
+void add_figure_flags(CLI::App& app, FigureFlags& flags, const std::string& cell_default) {
+  add_text(app, "--cell-px", flags.cell_px, "N", "Side of a cell in pixels, 1 to 256 (default: " + cell_default + ")");
   add_text(app, "--picture-scale", flags.scale, "S",
            "Size of everything, 0.1 to 20 (default: 1): pixels of PNG, or 1/96 inch of SVG and PDF, that a pixel of "
            "--cell-px takes");

@@ -11,7 +11,8 @@ struct FigureFlags {
   std::optional<std::string> cell_px, scale, colormap, range, decimals, theme;
   bool raw_tokens = false, transparent = false;
 };
-void add_figure_flags(CLI::App& app, FigureFlags& flags);
+// `cell_default` says what --cell-px is when it is not given.
+void add_figure_flags(CLI::App& app, FigureFlags& flags, const std::string& cell_default);
 // The first that was given, "--theme"; empty for none.
 std::string_view first_given(const FigureFlags& flags);
 

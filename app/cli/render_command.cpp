@@ -159,7 +159,7 @@ int render_command(const Arguments& words) {
   add_text(app, "--target", arguments.target, "TARGET",
            "What --lens gradient is of, as run --gradient has it: sum-of-squares (default), out:ROW:COL, "
            "attn:HEAD:ROW:COL and so on");
-  add_figure_flags(app, arguments.figure);
+  add_figure_flags(app, arguments.figure, "32");
   add_text(app, "--layout", arguments.layout, "OUT.json",
            "Write where each cell is, in pixels of PNG or 1/96 inch of SVG and PDF");
   add_attention_flags(app, arguments.attention);
