@@ -230,6 +230,12 @@ const MappedTensor* TensorMapping::find(Role role) const {
   return found == tensors.end() ? nullptr : &*found;
 }
 
+InputKind kind_of(const TensorMapping& mapping) {
+  if (mapping.find(Role::kX) != nullptr) return InputKind::kProjected;
+  const bool is_weights = mapping.find(Role::kQ) == nullptr && mapping.find(Role::kAttn) != nullptr;
+  return is_weights ? InputKind::kWeights : InputKind::kDirect;
+}
+
 MappingProposal propose_mapping(const TensorSet& files, const MappingRequest& request) {
   MappingProposal proposal;
   const Candidates candidates(files, request);

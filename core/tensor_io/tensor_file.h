@@ -43,6 +43,9 @@ class TensorFile {
   static Result<TensorFile> from_bytes(Bytes bytes, std::string stem, const TensorOptions& options = {});
   static Result<TensorFile> from_file(MappedFile file, std::string stem, const TensorOptions& options = {});
 
+  // The same file read with other options, without opening it again. Errors as open().
+  Result<TensorFile> with(const TensorOptions& options) const;
+
   const std::vector<TensorInfo>& tensors() const;
   const TensorInfo* find(std::string_view name) const;
 
