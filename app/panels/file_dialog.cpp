@@ -22,10 +22,13 @@ bool is_input(const fs::path& path) {
   return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings);
 }
 
-bool is_for_reading(FilePurpose purpose) { return opens(purpose) || purpose == FilePurpose::kCompare; }
+bool is_for_reading(FilePurpose purpose) {
+  return opens(purpose) || purpose == FilePurpose::kAddTensors || purpose == FilePurpose::kCompare;
+}
 
 const char* button_of(FilePurpose purpose) {
   if (purpose == FilePurpose::kCompare) return "Compare";
+  if (purpose == FilePurpose::kAddTensors) return "Add";
   return opens(purpose) ? "Open" : "Save";
 }
 
@@ -113,6 +116,8 @@ const char* title_of(FilePurpose purpose) {
       return "Open";
     case FilePurpose::kOpenTensors:
       return "Open tensors";
+    case FilePurpose::kAddTensors:
+      return "Add a file of tensors";
     case FilePurpose::kCompare:
       return "Compare with";
     case FilePurpose::kSaveAs:

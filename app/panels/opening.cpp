@@ -15,16 +15,34 @@ std::string megabytes(std::uintmax_t bytes) { return format_fixed(static_cast<do
 
 }  // namespace
 
-Result<OpenedFile> open_file(const std::filesystem::path& path) {
+Result<OpenedFile> open_file(const std::filesystem::path& path, const TensorOrigin* origin) {
   Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path);
   if (!opened) return opened.error();
   if (Session* session = std::get_if<Session>(&opened.value())) return OpenedFile(std::move(*session));
   MappingDialogState asked;
-  open_mapping_dialog(asked, path, std::move(std::get<TensorFile>(opened.value())));
+  open_mapping_dialog(asked, path, std::move(std::get<TensorFile>(opened.value())), origin);
   return OpenedFile(std::move(asked));
 }
 
-void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what) {
+Result<OpenedFile> open_text(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return bad_input("it holds no text: copy a table of numbers, or a session's JSON");
+  }
+  const std::span<const std::byte> bytes = as_bytes(text);
+  if (looks_like_session(bytes)) {
+    Result<Session> session = parse_session(text, {});
+    if (!session) return session.error();
+    return OpenedFile(std::move(session).value());
+  }
+  Result<TensorFile> table = TensorFile::from_bytes(Bytes(bytes.begin(), bytes.end()), "clipboard");
+  if (!table) return table.error();
+  MappingDialogState asked;
+  open_text_dialog(asked, "the clipboard", std::move(table).value());
+  return OpenedFile(std::move(asked));
+}
+
+void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what,
+                        const std::shared_ptr<const TensorOrigin>& origin) {
   std::erase_if(jobs_, [](const Job& job) { return job.done.load(); });
   Job& job = jobs_.emplace_back();
   job.path = path;
@@ -33,8 +51,8 @@ void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what
   job.bytes = std::filesystem::file_size(path, failed);
   current_ = &job;
   open_ = just_opened_ = true;
-  job.thread = std::jthread([&job, wake = wake_] {
-    job.opened = open_file(job.path);
+  job.thread = std::jthread([&job, origin, wake = wake_] {
+    job.opened = open_file(job.path, origin.get());
     job.done = true;
     if (wake) wake();
   });
