@@ -68,6 +68,11 @@ bool App::prepare_fonts(float scale) {
 
 void App::compare_with(const std::filesystem::path& path) { impl_->compare_with(path); }
 
+void App::push(Action action) {
+  impl_->queue.push(std::move(action));
+  impl_->redraw = true;
+}
+
 void App::type_character(char32_t character) {
   if (character >= 32 && character != 127) append_utf8(impl_->ui.typed, character);
   impl_->redraw = true;

@@ -14,7 +14,7 @@
 #include "app/ui/preferences.h"
 #include "app/ui/widget_registry.h"
 #include "core/attention/forward.h"
-#include "core/session/session.h"
+#include "core/session/action.h"
 
 namespace qkv {
 
@@ -42,6 +42,8 @@ class App {
   void open_file(const std::filesystem::path& path);
   // Compares with a file and shows it on a tab of its own.
   void compare_with(const std::filesystem::path& path);
+  // Edits the session at the end of the next frame, as what a panel emits.
+  void push(Action action);
 
   // Before ImGui::NewFrame: loads glyphs that the last frame missed, for `scale` device pixels per logical pixel.
   // True if the font atlas was rebuilt, so that its texture must be uploaded again.

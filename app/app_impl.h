@@ -118,6 +118,9 @@ struct App::Impl {
   void run(CommandId command);
   void run_view_command(CommandId command);
   void replace_session(Session session, std::filesystem::path from);
+  void wait_for_newest();
+
+  // app_files.cpp: files in and out
   void load(const std::filesystem::path& from, bool ask_what_is_what = false);
   void open_clipboard();
   void show_opened(FileOpening::Finished file);
@@ -128,7 +131,7 @@ struct App::Impl {
   void export_picture(const ExportRequest& request);
   void save_arrays(FilePurpose purpose, const std::filesystem::path& to);
   void file_chosen(FilePurpose purpose, const std::filesystem::path& chosen);
-  void wait_for_newest();
+  std::filesystem::path open_folder() const;
   std::filesystem::path export_folder() const;
   void remember(const std::filesystem::path& file);
 };

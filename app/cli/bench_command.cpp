@@ -1,4 +1,5 @@
 // `qkvlab bench`: how fast attention is on this machine, and what the machine could do at most.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,13 +15,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<BenchRows, 6> kAllRows{bench_variants, bench_sizes, bench_output_alone,
-                                            bench_layer,    bench_edits, bench_streamed};
+// A part of the table; `--only` names it.
+struct Section {
+  std::string_view name;
+  BenchRows rows;
+};
+constexpr std::array<Section, 7> kSections{{{"variants", bench_variants},
+                                            {"sizes", bench_sizes},
+                                            {"output", bench_output_alone},
+                                            {"layer", bench_layer},
+                                            {"edits", bench_edits},
+                                            {"pictures", bench_pictures},
+                                            {"streamed", bench_streamed}}};
 
 struct Report {
   MachineLimits limits;
   int threads = 1;
   std::vector<BenchRow> rows;
+  std::vector<std::string> left_out;  // why there are no rows of some kind
 
   // Of the multiply-adds that all threads could have done in the time.
   double share_of_peak(const BenchRow& row) const { return row.gflops() / (limits.fma_gflops * row.threads); }
@@ -38,6 +50,15 @@ std::string size_of(const BenchRow& row) {
 // How a row's time stands to what the machine can do; an edit's, to the whole pass that it spares.
 std::vector<std::string> rates_of(const Report& report, const BenchRow& row) {
   if (row.is_edit()) return {"", "", "1/" + format_fixed(row.full_seconds / row.seconds, 0) + " of a pass"};
+  if (row.picture) {
+    const PictureSeconds& part = *row.picture;
+    return {"",
+            "",
+            "compute " + digits(part.compute * 1000),
+            "layout " + digits(part.layout * 1000),
+            "OpenGL " + digits(part.opengl * 1000),
+            "fill " + digits(part.fill * 1000)};
+  }
   if (row.flops == 0) return {};
   return {digits(row.gflops()), format_fixed(100 * report.share_of_peak(row), 0) + " %",
           format_fixed(report.of_limit(row), 2)};
@@ -49,13 +70,15 @@ std::string text_of(const Report& report) {
     rows.push_back({row.work, row.variant, size_of(row), digits(row.seconds * 1000)});
     for (std::string& rate : rates_of(report, row)) rows.back().push_back(std::move(rate));
   }
+  std::string notes;
+  for (const std::string& note : report.left_out) notes += "\nLeft out: " + note + "\n";
   const std::string threads = std::to_string(report.threads) + (report.threads == 1 ? " thread" : " threads");
   return processor_name() + ", " + threads + ", SIMD target " + kernel_target() + ".\n" +
          "At most, for each thread: " + digits(report.limits.fma_gflops) + " GFLOP/s in multiply-adds, " +
          digits(report.limits.exp_gelems) + " Gelem/s in exponentials.\n" +
          "The limit is the time that the products over the visible cells and one exponential for each take at "
          "least.\n\n" +
-         table(rows, 2);
+         table(rows, 2) + notes;
 }
 
 std::string json_of(const Report& report) {
@@ -75,7 +98,12 @@ std::string json_of(const Report& report) {
               {"d", row.d},
               {"threads", row.threads},
               {"ms", row.seconds * 1000}};
-    if (row.is_edit()) {
+    if (row.picture) {
+      line["compute_ms"] = row.picture->compute * 1000;
+      line["layout_ms"] = row.picture->layout * 1000;
+      line["opengl_ms"] = row.picture->opengl * 1000;
+      line["fill_ms"] = row.picture->fill * 1000;
+    } else if (row.is_edit()) {
       line["of_full_pass"] = row.seconds / row.full_seconds;
     } else if (row.flops > 0) {
       line["gflops"] = row.gflops();
@@ -84,16 +112,25 @@ std::string json_of(const Report& report) {
     }
     json["rows"].push_back(std::move(line));
   }
+  if (!report.left_out.empty()) json["left_out"] = report.left_out;
   return json.dump(2) + "\n";
 }
 
-Status bench(int threads, bool quick, bool as_json) {
+Status bench(int threads, bool quick, bool as_json, const std::optional<std::string>& only) {
+  std::vector<std::string_view> names;
+  for (const Section& section : kSections) names.push_back(section.name);
+  if (only && std::find(names.begin(), names.end(), *only) == names.end()) return unknown_name("--only", *only, names);
   ThreadPool pool(threads);
   Report report;
   report.limits = measure_machine_limits();
   report.threads = pool.threads();
-  for (const BenchRows rows : kAllRows) {
-    const Result<std::vector<BenchRow>> made = rows({&pool, quick});
+  for (const Section& section : kSections) {
+    if (only && *only != section.name) continue;
+    const Result<std::vector<BenchRow>> made = section.rows({&pool, quick});
+    if (!made.ok() && made.error().code == ErrorCode::kNoDisplay) {
+      report.left_out.push_back("edit to picture: " + made.error().message);
+      continue;
+    }
     if (!made.ok()) return made.error();
     report.rows.insert(report.rows.end(), made.value().begin(), made.value().end());
   }
@@ -103,20 +140,23 @@ Status bench(int threads, bool quick, bool as_json) {
 }  // namespace
 
 int bench_command(const Arguments& words) {
-  std::optional<std::string> threads;
+  std::optional<std::string> threads, only;
   bool quick = false, as_json = false;
   CLI::App app{
       "Times attention on this machine in float32: every variant with all its steps kept, as the window shows\n"
-      "them, the output alone, a whole layer, edits, and one head of 131072 tokens. Beside the times: operations\n"
-      "a second, and what the machine can do at most.",
+      "them, the output alone, a whole layer, edits, the window's picture after each kind of edit, and one head\n"
+      "of 131072 tokens. Beside the times: operations a second, and what the machine can do at most.",
       "qkvlab bench"};
   add_text(app, "--threads", threads, "N", "Threads to compute with (default: as many as the processor has)");
+  add_text(app, "--only", only, "NAME",
+           "One section: variants, sizes, output, layer, edits, pictures or streamed (default: all)");
   app.add_flag("--quick", quick, "Small sizes and few runs: done in seconds, less exact");
   app.add_flag("--json", as_json, "As JSON, for scripts");
   app.footer(
       "Examples:\n"
       "  qkvlab bench\n"
-      "  qkvlab bench --threads 1 --json\n");
+      "  qkvlab bench --threads 1 --json\n"
+      "  qkvlab bench --only pictures\n");
   if (const std::optional<int> code = parse_arguments(app, "[--quick] [--json]", words)) return *code;
   int count = 0;
   if (threads) {
@@ -124,7 +164,7 @@ int bench_command(const Arguments& words) {
     if (!value.ok()) return report(value.error());
     count = value.value();
   }
-  return report(bench(count, quick, as_json));
+  return report(bench(count, quick, as_json, only));
 }
 
 }  // namespace qkv::cli

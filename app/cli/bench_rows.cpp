@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "app/cli/bench_support.h"
-#include "core/session/tokenizer.h"
 
 namespace qkv::cli {
 namespace {
@@ -81,17 +80,7 @@ Result<std::vector<BenchRow>> bench_sizes(const BenchSettings& settings) {
 
 Result<std::vector<BenchRow>> bench_layer(const BenchSettings& settings) {
   const Index n = settings.quick ? 128 : 1024, width = kBenchHeads * kBenchHeadSize;
-  // Uniform numbers in [−1, 1], times √(3 / width) to keep the variance of X.
-  const auto weights = [&](std::uint64_t seed) {
-    return SharedMatrix(Matrix(0.0765466F * random_matrix(seed, width, width, 6)));
-  };
-  const Problem problem{.source = ProjectedSource{.x = Matrix(1.7320508F * random_matrix(1, n, width, 6)),
-                                                  .wq = weights(2),
-                                                  .wk = weights(3),
-                                                  .wv = weights(4),
-                                                  .heads = kBenchHeads,
-                                                  .kv_heads = kBenchHeads},
-                        .wo = weights(5)};
+  const Problem problem = layer_problem(n);
   BenchRow row = row_of(settings, "layer", {"plain"}, kBenchHeads, n);
   row.flops += 4 * 2 * static_cast<double>(n) * static_cast<double>(width) * static_cast<double>(width);
   const Result<BenchRow> timed = time_pass(settings, problem, row);

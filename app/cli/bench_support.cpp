@@ -52,6 +52,12 @@ double median_seconds(const BenchSettings& settings, const std::function<void()>
   return times[times.size() / 2];
 }
 
+PictureSeconds median_of(std::vector<PictureSeconds> all) {
+  std::nth_element(all.begin(), all.begin() + std::ssize(all) / 2, all.end(),
+                   [](const PictureSeconds& a, const PictureSeconds& b) { return a.total() < b.total(); });
+  return all[all.size() / 2];
+}
+
 std::vector<Variant> all_variants() {
   return {{"plain"},
           {"causal", {.causal = true}},
@@ -69,6 +75,21 @@ Problem direct_problem(const Variant& variant, int heads, Index n) {
   return {.source =
               DirectSource{random_heads(100, heads, n), random_heads(200, kv_heads, n), random_heads(300, kv_heads, n)},
           .options = variant.options};
+}
+
+Problem layer_problem(Index n) {
+  constexpr Index kWidth = kBenchHeads * kBenchHeadSize;
+  // Uniform numbers in [−1, 1], times √(3 / width) to keep the variance of X.
+  const auto weights = [&](std::uint64_t seed) {
+    return SharedMatrix(Matrix(0.0765466F * random_matrix(seed, kWidth, kWidth, 6)));
+  };
+  return {.source = ProjectedSource{.x = Matrix(1.7320508F * random_matrix(1, n, kWidth, 6)),
+                                    .wq = weights(2),
+                                    .wk = weights(3),
+                                    .wv = weights(4),
+                                    .heads = kBenchHeads,
+                                    .kv_heads = kBenchHeads},
+          .wo = weights(5)};
 }
 
 BenchRow row_of(const BenchSettings& settings, std::string work, const Variant& variant, int heads, Index n) {

@@ -18,6 +18,9 @@ double seconds_of(const std::function<void()>& run);
 // The median of several runs, after one that warms up.
 double median_seconds(const BenchSettings& settings, const std::function<void()>& run);
 
+// The one whose total lies in the middle.
+PictureSeconds median_of(std::vector<PictureSeconds> all);
+
 struct Variant {
   const char* name;
   AttentionOptions options = {};
@@ -27,6 +30,9 @@ std::vector<Variant> all_variants();
 
 // Q, K and V of mean 0 and variance 1.
 Problem direct_problem(const Variant& variant, int heads, Index n);
+
+// X of kBenchHeads · kBenchHeadSize columns, weights that keep its variance, and W^O.
+Problem layer_problem(Index n);
 
 // Everything of a row but its time.
 BenchRow row_of(const BenchSettings& settings, std::string work, const Variant& variant, int heads, Index n);

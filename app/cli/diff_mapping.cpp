@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/cli/reading_line.h"
 #include "core/session/bfloat16_bits.h"
 #include "core/session/session_file.h"
 
@@ -84,7 +85,8 @@ Result<DiffMapping> diff_mapping(const MapFlags& flags, bool file_is_session, bo
 Result<OtherArrays> open_other(const std::string& name, const DiffMapping& mapping, std::vector<NamePair> names) {
   const Result<std::filesystem::path> path = find_input_file(name);
   if (!path.ok()) return path.error();
-  Result<TensorFile> opened = TensorFile::open(path.value());
+  ReadingLine line(name);
+  Result<TensorFile> opened = TensorFile::open(path.value(), {}, line.progress());
   if (!opened.ok()) return located(name, with_deed("cannot be read", opened.error()));
   NamedTensors file{name, std::move(opened).value()};
   if (mapping.flags.uint16_is_bfloat16) file = with_bfloat16(std::move(file));
@@ -105,13 +107,14 @@ Result<Input> open_diff_input(const std::string& name, const DiffMapping& mappin
   if (mapping.file_is_session) return open_input(name);
   const Result<std::filesystem::path> path = find_input_file(name);
   if (!path.ok()) return path.error();
-  Result<TensorFile> file = TensorFile::open(path.value());
+  ReadingLine line(name);
+  Result<TensorFile> file = TensorFile::open(path.value(), {}, line.progress());
   if (!file.ok()) return located(name, with_deed("cannot be read", file.error()));
   MapFlags flags = mapping.flags;
   const auto reads_bfloat16 = [&](const TensorInfo& info) { return info.dtype == "bfloat16"; };
   const bool other_has_some = other != nullptr && std::ranges::any_of(other->file.tensors(), reads_bfloat16);
   if (other_has_some && flags.with.empty() && !has_uint16(file.value())) flags.uint16_is_bfloat16 = false;
-  const Result<TensorSet> files = tensor_set(name, std::move(file).value(), flags);
+  const Result<TensorSet> files = tensor_set(name, std::move(file).value(), flags, line.progress());
   if (!files.ok()) return files.error();
   MappingRequest request = mapping.file, without = mapping.file;
   without.layer.reset();
@@ -121,7 +124,7 @@ Result<Input> open_diff_input(const std::string& name, const DiffMapping& mappin
     if (other->requested.took_layer && proposal.layers.empty()) request.layer.reset();
     if (other->requested.took_batch && proposal.batches == 1) request.batch.reset();
   }
-  return mapped_input(name, files.value(), request, flags);
+  return mapped_input(name, files.value(), request, flags, line.progress());
 }
 
 }  // namespace qkv::cli

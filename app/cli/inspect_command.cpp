@@ -5,9 +5,11 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/mapping_report.h"
+#include "app/cli/reading_line.h"
 #include "app/cli/table.h"
 #include "core/attention/given_weights.h"
 #include "core/base/number_text.h"
+#include "core/session/session_differences.h"
 #include "core/session/session_file.h"
 #include "core/tensor_io/tensor_file.h"
 
@@ -93,13 +95,10 @@ Row options_row(const AttentionOptions& options, const Shapes& shapes) {
 }
 
 std::string session_table(const Session& session, const Shapes& shapes) {
-  const bool projected = std::holds_alternative<ProjectedSource>(session.problem.source);
   const bool given = is_weights_only(session.problem.source);
   std::vector<Row> rows;
   rows.push_back({"session", printable(session.title)});
-  rows.push_back({"source", given       ? "attention weights as given"
-                            : projected ? "Q, K, V projected from X"
-                                        : "Q, K, V as given"});
+  rows.push_back({"source", std::string(source_words(session.problem.source))});
   rows.push_back({"tokens", std::to_string(shapes.nq) + ": " + joined(session.tokens)});
   if (session.key_tokens) rows.push_back({"keys", std::to_string(shapes.nk) + ": " + joined(*session.key_tokens)});
   std::string heads = std::to_string(shapes.heads);
@@ -186,12 +185,16 @@ Status inspect(const std::string& name, const MapFlags& flags, bool as_json) {
   }
   Result<MappedFile> content = map_input(name, path.value());
   if (!content.ok()) return content.error();
+  std::optional<ReadingLine> line(name);
   const std::span<const std::byte> bytes = content.value().bytes();
   if (looks_like_session(bytes)) {
-    const Result<Session> session = parse_session(as_text(bytes), folder_of(path.value()));
+    const Result<Session> session = parse_session(as_text(bytes), folder_of(path.value()), line->progress());
+    line.reset();
     return session.ok() ? inspect_session(name, session.value(), as_json) : Status(located(name, session.error()));
   }
-  const Result<TensorFile> file = TensorFile::from_file(std::move(content).value(), path.value().stem().string());
+  const Result<TensorFile> file =
+      TensorFile::from_file(std::move(content).value(), path.value().stem().string(), {}, line->progress());
+  line.reset();
   return file.ok() ? inspect_tensors(name, file.value(), flags, as_json) : Status(located(name, file.error()));
 }
 

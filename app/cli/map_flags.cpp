@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/cli/reading_line.h"
 #include "core/base/utf8.h"
 #include "core/session/bfloat16_bits.h"
 #include "core/session/session_file.h"
@@ -90,10 +91,10 @@ Result<MappingRequest> mapping_request(const MapFlags& flags) {
   return request;
 }
 
-Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags) {
+Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags, ReadProgress* progress) {
   TensorSet files = {{name, std::move(file), place_of(name)}};
   for (const std::string& other : flags.with) {
-    Result<TensorFile> opened = TensorFile::open(other);
+    Result<TensorFile> opened = TensorFile::open(other, {}, progress);
     if (!opened.ok()) return located(other, with_deed("cannot be read", opened.error()));
     files.push_back({other, std::move(opened).value(), place_of(other)});
   }
@@ -109,7 +110,7 @@ Error no_uint16() {
 }
 
 Result<Input> mapped_input(const std::string& name, const TensorSet& files, const MappingRequest& request,
-                           const MapFlags& flags) {
+                           const MapFlags& flags, ReadProgress* progress) {
   const MappingProposal proposal = propose_mapping(files, request);
   if (proposal.error) {
     Error error = located(name, *proposal.error);
@@ -118,7 +119,8 @@ Result<Input> mapped_input(const std::string& name, const TensorSet& files, cons
     return error;
   }
   if (!proposal.questions.empty()) return questions_error(name, proposal, flags);
-  Result<Session> session = apply_mapping(files, proposal.mapping, sanitize_utf8(fs::path(name).stem().string()));
+  const std::string title = sanitize_utf8(fs::path(name).stem().string());
+  Result<Session> session = apply_mapping(files, proposal.mapping, title, progress);
   if (!session.ok()) return located(name, session.error());
   return Input{std::move(session).value(), name, false};
 }
@@ -150,13 +152,15 @@ Result<Input> open_input(const std::string& name, const MapFlags& flags) {
     if (name == "worked_example") return Input{worked_example(), {}, false};
     return path.error();
   }
-  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path.value());
+  ReadingLine line(name);
+  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path.value(), line.progress());
   if (!opened.ok()) return located(name, with_deed("cannot be read", opened.error()));
   if (TensorFile* file = std::get_if<TensorFile>(&opened.value())) {
     const Result<MappingRequest> request = mapping_request(flags);
     if (!request.ok()) return request.error();
-    const Result<TensorSet> files = tensor_set(name, std::move(*file), flags);
-    return files.ok() ? mapped_input(name, files.value(), request.value(), flags) : Result<Input>(files.error());
+    const Result<TensorSet> files = tensor_set(name, std::move(*file), flags, line.progress());
+    if (!files.ok()) return files.error();
+    return mapped_input(name, files.value(), request.value(), flags, line.progress());
   }
   if (has_any(flags)) {
     return located(name, usage_error("is a session, which says itself what is what: --map, --with and the like are for "

@@ -23,7 +23,8 @@ bool has_any(const MapFlags& flags);
 Result<MappingRequest> mapping_request(const MapFlags& flags);
 // FILE, as it was opened, and those of --with, read as --uint16-is-bfloat16 says. Errors bear the file's name; kUsage
 // where no file has arrays that the flag is about.
-Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags);
+Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags,
+                             ReadProgress* progress = nullptr);
 // That --uint16-is-bfloat16 was given without an array that it is about.
 Error no_uint16();
 // The flag that settles a question, with the first choice as an example: "--layout HND", "--heads N".
@@ -35,7 +36,7 @@ Result<Input> open_input(const std::string& name, const MapFlags& flags);
 
 // The input of tensors that are mapped as the request says; the flags name what would settle a question.
 Result<Input> mapped_input(const std::string& name, const TensorSet& files, const MappingRequest& request,
-                           const MapFlags& flags);
+                           const MapFlags& flags, ReadProgress* progress = nullptr);
 
 // Whether `name` is a file of tensors of which a session can be made once questions are answered.
 bool leaves_questions(const std::string& name);

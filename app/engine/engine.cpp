@@ -1,7 +1,6 @@
 #include "app/engine/engine.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "app/engine/newest_worker.h"
 #include "core/attention/streamed_pass.h"
 #include "core/attention/update.h"
+#include "core/base/sole_holder.h"
 
 namespace qkv {
 namespace {
@@ -24,8 +24,7 @@ using Publish = std::function<void(std::shared_ptr<const Computed>)>;
 
 // What nobody else holds, to be written again.
 std::shared_ptr<Computed> sole_owner(std::shared_ptr<const Computed> spare) {
-  if (spare.use_count() != 1) return nullptr;
-  std::atomic_thread_fence(std::memory_order_acquire);  // what its last reader did comes before what is written now
+  if (!is_sole_holder(spare)) return nullptr;
   return std::const_pointer_cast<Computed>(std::move(spare));
 }
 

@@ -34,6 +34,7 @@ struct FileDialogState {
   std::vector<Entry> entries;
   std::string clicked;  // entry of the last click: both clicks of a double click must meet it
   std::string problem;  // why the folder cannot be listed
+  bool labels = false;  // of FilePurpose::kSaveMatrix: tokens around the numbers of a .csv file
 };
 
 // Starts the dialog in `at`'s folder with its name filled in.

@@ -42,14 +42,14 @@ NamedTensors named(const fs::path& path, TensorFile file) {
 }
 
 // What there is to say of the files, and the proposal.
-void take_files(MappingDialogState& state) {
+void take_files(MappingDialogState& state, ReadProgress* progress = nullptr) {
   const auto has_uint16 = [](const NamedTensors& each) {
     return !each.bfloat16.empty() || !bfloat16_candidates(each.file).empty();
   };
   const auto reads_bfloat16 = [](const NamedTensors& each) { return !each.bfloat16.empty(); };
   state.has_uint16 = std::ranges::any_of(state.files, has_uint16);
   state.uint16_is_bfloat16 = std::ranges::any_of(state.files, reads_bfloat16);
-  propose(state);
+  propose(state, progress);
   state.chosen = roles_of(shown_kind(state)).front();
 }
 
@@ -90,7 +90,7 @@ void draw_content(Ui& ui, MappingDialogState& state) {
 
 }  // namespace
 
-void mapping_parts::propose(MappingDialogState& state) {
+void mapping_parts::propose(MappingDialogState& state, ReadProgress* progress) {
   state.proposal = propose_mapping(state.files, state.request);
   state.session.reset();
   if (state.proposal.error) {
@@ -102,7 +102,7 @@ void mapping_parts::propose(MappingDialogState& state) {
     return;
   }
   const std::string title = state.path.empty() ? "clipboard" : sanitize_utf8(state.path.stem().string());
-  Result<Session> session = apply_mapping(state.files, state.proposal.mapping, title);
+  Result<Session> session = apply_mapping(state.files, state.proposal.mapping, title, progress);
   if (!session.ok()) {
     state.result = session.error().message;
     return;
@@ -111,7 +111,8 @@ void mapping_parts::propose(MappingDialogState& state) {
   state.result = shapes_text(check_session(*state.session).value());
 }
 
-void open_mapping_dialog(MappingDialogState& state, const fs::path& path, TensorFile file, const TensorOrigin* origin) {
+void open_mapping_dialog(MappingDialogState& state, const fs::path& path, TensorFile file, ReadProgress* progress,
+                         const TensorOrigin* origin) {
   begin(state, name_text(path), path);
   state.files = {named(path, std::move(file))};
   if (origin != nullptr && is_from(*origin, state.files.front().path)) {
@@ -121,7 +122,7 @@ void open_mapping_dialog(MappingDialogState& state, const fs::path& path, Tensor
     state.is_remembered = true;
     for (const std::string& missing : again.missing) state.note += (state.note.empty() ? "" : "; ") + missing;
   }
-  take_files(state);
+  take_files(state, progress);
 }
 
 void open_text_dialog(MappingDialogState& state, const std::string& name, TensorFile file) {

@@ -31,7 +31,7 @@ struct MappingDialogState {
 
 // Starts the dialog with what the tensors propose; with the mapping of `origin` where the file is one of its files.
 void open_mapping_dialog(MappingDialogState& state, const std::filesystem::path& path, TensorFile file,
-                         const TensorOrigin* origin = nullptr);
+                         ReadProgress* progress = nullptr, const TensorOrigin* origin = nullptr);
 // The same for tensors that are no file; `name` is where they are ("the clipboard").
 void open_text_dialog(MappingDialogState& state, const std::string& name, TensorFile file);
 // Another file beside the first. The error of a file that cannot be opened.

@@ -13,7 +13,7 @@ namespace qkv::mapping_parts {
 inline constexpr float kRow = 28;
 
 // Proposes anew; after every answer.
-void propose(MappingDialogState& state);
+void propose(MappingDialogState& state, ReadProgress* progress = nullptr);
 // The kind of source that the roles are shown of, and those roles.
 InputKind shown_kind(const MappingDialogState& state);
 std::vector<Role> roles_of(InputKind kind);

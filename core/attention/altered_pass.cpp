@@ -41,7 +41,7 @@ AlteredPass::AlteredPass(InputCache& cache, const Altered& altered)
   if (problem_.wo && !altered.output.no_wo) {
     wo_ = (*problem_.wo)->cast<double>();
     if (altered.output.transposed_wo) wo_->transposeInPlace();
-    for (Index i = 0; i < wo_->size(); ++i) wo_->data()[i] = rounded(wo_->data()[i], altered.format);
+    round_all(*wo_, altered.format);
   }
 }
 
@@ -167,27 +167,31 @@ AlteredPass::Row AlteredPass::softmax(const Row& scores, const Row& takes_part, 
   return weights;
 }
 
-AlteredPass::Row AlteredPass::softmax_over_heads(std::size_t head, Index row) {
-  const auto heads = static_cast<Index>(rows_.size());
-  MatrixD exponentials(heads, shapes_.nk);
-  for (Index h = 0; h < heads; ++h) {
+void AlteredPass::make_weights_over_heads(Index row) {
+  over_heads_row_ = row;
+  over_heads_.resize(static_cast<Index>(rows_.size()), shapes_.nk);
+  for (Index h = 0; h < over_heads_.rows(); ++h) {
     HeadRow& of = at(static_cast<std::size_t>(h), row);
     make_scaled(static_cast<std::size_t>(h), of);
     Row takes_part;
-    exponentials.row(h) = masked(of, takes_part);
+    over_heads_.row(h) = masked(of, takes_part);
     for (Index j = 0; j < shapes_.nk; ++j) {
-      if (takes_part(j) == 0) exponentials(h, j) = -kInfinity;
+      if (takes_part(j) == 0) over_heads_(h, j) = -kInfinity;
     }
   }
-  const Row max = exponentials.colwise().maxCoeff();
-  Row weights(shapes_.nk);
+  Eigen::VectorXd exponentials(over_heads_.rows());
   for (Index j = 0; j < shapes_.nk; ++j) {
+    const double max = over_heads_.col(j).maxCoeff();
     double sum = 0;
-    for (Index h = 0; h < heads; ++h) sum += std::exp(exponentials(h, j) - max(j));
-    const double own = exponentials(static_cast<Index>(head), j);
-    weights(j) = own == -kInfinity ? 0 : std::exp(own - max(j)) / sum;
+    for (Index h = 0; h < over_heads_.rows(); ++h) {
+      exponentials(h) = std::exp(over_heads_(h, j) - max);
+      sum += exponentials(h);
+    }
+    for (Index h = 0; h < over_heads_.rows(); ++h) {
+      double& cell = over_heads_(h, j);
+      cell = cell == -kInfinity ? 0 : exponentials(h) / sum;
+    }
   }
-  return weights;
 }
 
 // The weights of all heads, where each row needs every row.
@@ -234,7 +238,8 @@ void AlteredPass::make_attn(std::size_t head, HeadRow& of) {
     make_scaled(head, of);
     of.attn = weights_[head].row(row);
   } else if (altered_.softmax.over == SoftmaxOver::kHeads) {
-    of.attn = softmax_over_heads(head, of.row);
+    if (over_heads_row_ != of.row) make_weights_over_heads(of.row);
+    of.attn = over_heads_.row(static_cast<Index>(head));
   } else {
     Row takes_part;
     const Row scores = masked(of, takes_part);
@@ -348,6 +353,12 @@ const Eigen::RowVectorXd& AlteredPass::row(MatrixId id, Index row) {
       make_output(row);
       return result_;
   }
+}
+
+const Eigen::RowVectorXd& AlteredPass::mean_row(MatrixKind kind, Index row) {
+  mean_ = this->row({kind, 0}, row);
+  for (int head = 1; head < shapes_.heads; ++head) mean_ += this->row({kind, head}, row);
+  return mean_ /= shapes_.heads;
 }
 
 }  // namespace qkv

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <numbers>
+
+#include "core/attention/kernels/patch_rows.h"
 
 namespace qkv {
 namespace {
@@ -15,13 +19,16 @@ std::span<const float> row_of(const Matrix& matrix, Index row) {
   return {matrix.row(row).data(), static_cast<std::size_t>(matrix.cols())};
 }
 
-// Asks for the cell of a later row: a walk down a column of a large matrix is a cache miss a row.
-void prefetch_cell(const Matrix& matrix, Index row, Index col) {
-  constexpr Index kAhead = 16;
-  if (row + kAhead < matrix.rows()) __builtin_prefetch(&matrix(row + kAhead, col), 1);
+// Cells of one column, [count]. Rows lie pages apart: nothing but loads, so that many misses are under way at once.
+std::vector<float> column_of(const Matrix& matrix, Index col, Index first, Index count) {
+  std::vector<float> cells(static_cast<std::size_t>(count));
+  const float* from = &matrix(first, col);
+  const Index stride = matrix.cols();
+  for (Index r = 0; r < count; ++r) cells[static_cast<std::size_t>(r)] = from[r * stride];
+  return cells;
 }
 
-// Scaled scores and weights of one key before and after the edit, [count].
+// Scaled scores of one key before and after the edit, and the weights of those after, [count].
 struct Column {
   std::vector<float> before, after, weights;
 };
@@ -29,13 +36,10 @@ struct Column {
 Column edit_scores(KernelHead& head, Index key, Index first, Index count) {
   const HeadInput input = head_input(head);
   const Rect rect = {first, key, count, 1};
-  const auto size = static_cast<std::size_t>(count);
-  Column column = {std::vector<float>(size), std::vector<float>(size), {}};
   const auto block = [count](std::vector<float>& cells) { return FloatBlock{cells.data(), count, 1, 1}; };
-  for (Index r = 0; r < count; ++r) {
-    prefetch_cell(head.scores, first + r, key);
-    column.before[static_cast<std::size_t>(r)] = head.scores(first + r, key);
-  }
+  Column column;
+  column.before = column_of(head.scores, key, first, count);
+  column.after.resize(column.before.size());
   scale_cells(input, rect, block(column.before));
   score_cells(input, rect, block(column.after));
   for (Index r = 0; r < count; ++r) head.scores(first + r, key) = column.after[static_cast<std::size_t>(r)];
@@ -48,58 +52,82 @@ Column edit_scores(KernelHead& head, Index key, Index first, Index count) {
   return column;
 }
 
-// One edited key in float64.
-struct Value {
-  Eigen::RowVectorXd before, after, change;
+// One edited key in float64, and its weights in some rows.
+struct KeyChange {
+  std::vector<double> value_before, value_after;    // [d_v]
+  std::vector<double> weight_before, weight_after;  // [count]
   double magnitude_before = 0, magnitude_after = 0;
   bool is_finite = true;
 };
 
-Value value_of(const KeyEdit& edit, const Matrix& values) {
+KeyChange change_of(const KeyEdit& edit, const Matrix& values, Index count) {
   const std::span<const float> before(edit.old_value), after = row_of(values, edit.key);
-  const auto size = static_cast<Index>(before.size());
-  Value value;
-  value.before = Eigen::Map<const RowVector>(before.data(), size).cast<double>();
-  value.after = Eigen::Map<const RowVector>(after.data(), size).cast<double>();
-  value.change = value.after - value.before;
-  value.magnitude_before = static_cast<double>(finite_magnitude(before));
-  value.magnitude_after = static_cast<double>(finite_magnitude(after));
-  value.is_finite = all_finite(before) && all_finite(after);
-  return value;
+  KeyChange change;
+  change.value_before.assign(before.begin(), before.end());
+  change.value_after.assign(after.begin(), after.end());
+  change.weight_before.resize(static_cast<std::size_t>(count));
+  change.weight_after.resize(static_cast<std::size_t>(count));
+  change.magnitude_before = static_cast<double>(finite_magnitude(before));
+  change.magnitude_after = static_cast<double>(finite_magnitude(after));
+  change.is_finite = all_finite(before) && all_finite(after);
+  return change;
 }
 
-void patch_key(KernelHead& head, const KeyEdit& edit, const Matrix& values, Index first, Index count,
-               std::vector<std::uint8_t>& redo) {
-  const HeadInput input = head_input(head);
-  const bool is_padding = input.mask.key_valid != nullptr && input.mask.key_valid[edit.key] == 0;
-  const Column column = edit.key_changed ? edit_scores(head, edit.key, first, count) : Column{};
-  if (is_padding) return;
-  const Value value = value_of(edit, values);
+// Weights, their sums and magnitudes of one key; the sums of V are left for later.
+KeyChange patch_weights(KernelHead& head, const KeyEdit& edit, const Matrix& values, Index first, Index count,
+                        std::vector<std::uint8_t>& redo) {
+  const KernelMask mask = head_input(head).mask;
+  const Column column = edit.is_reweighed() ? edit_scores(head, edit.key, first, count) : Column{};
+  KeyChange change = change_of(edit, values, count);
+  if (!edit.was_valid && !edit.is_valid) return change;
+  const std::vector<float> weights = column_of(head.weights, edit.key, first, count);
   EditSums& sums = *head.sums;
   for (Index r = 0; r < count; ++r) {
     const Index row = first + r;
     const auto i = static_cast<std::size_t>(row), c = static_cast<std::size_t>(r);
-    prefetch_cell(head.weights, row, edit.key);
-    const KeyRange range = visible_range(input.mask, row, head.shapes.nk);
+    const KeyRange range = visible_range(mask, row, head.shapes.nk);
     if (redo[i] || edit.key < range.first || edit.key >= range.last) continue;
     RowSoftmax& stats = head.rows[i];
-    // A NaN after the edit fails the comparison too.
-    const bool maximum_moves = edit.key_changed && (!(column.after[c] <= stats.max) || !(column.before[c] < stats.max));
-    if (maximum_moves || !value.is_finite || !std::isfinite(stats.sum)) {
+    // A NaN after the edit fails the comparisons too.
+    const bool stays_below = !edit.is_reweighed() || ((!edit.is_valid || column.after[c] <= stats.max) &&
+                                                      (!edit.was_valid || column.before[c] < stats.max));
+    if (!stays_below || !change.is_finite || !std::isfinite(stats.sum) || stats.visible == 0 ||
+        (!edit.is_valid && stats.visible == 1)) {
       redo[i] = 1;
       continue;
     }
-    float& weight = head.weights(row, edit.key);
-    const double before = weight, after = edit.key_changed ? column.weights[c] : weight;
-    if (edit.key_changed) {
-      weight = static_cast<float>(after);
+    const double before = edit.was_valid ? weights[c] : 0;
+    const double after = !edit.is_valid ? 0 : edit.is_reweighed() ? column.weights[c] : weights[c];
+    if (edit.is_reweighed()) {
+      head.weights(row, edit.key) = static_cast<float>(after);
       stats.sum += after - before;
-      sums.out.row(row) += after * value.after - before * value.before;
-    } else {
-      sums.out.row(row) += after * value.change;
+      stats.visible += Index{edit.is_valid} - Index{edit.was_valid};
     }
-    sums.magnitude[i] += after * value.magnitude_after - before * value.magnitude_before;
+    change.weight_before[c] = before;
+    change.weight_after[c] = after;
+    sums.magnitude[i] += after * change.magnitude_after - before * change.magnitude_before;
     sums.high[i] = std::max(sums.high[i], sums.magnitude[i]);
+  }
+  return change;
+}
+
+// What a logit adds to the sum of a row.
+double sink_weight(const std::optional<float>& sink, const RowSoftmax& row) {
+  if (!sink) return 0;
+  return std::exp(static_cast<double>(*sink) - static_cast<double>(row.base) - row.exponent * std::numbers::ln2);
+}
+
+void patch_sink(KernelHead& head, const SinkEdit& sink, Index first, Index count, std::vector<std::uint8_t>& redo) {
+  for (Index row = first; row < first + count; ++row) {
+    const auto i = static_cast<std::size_t>(row);
+    RowSoftmax& stats = head.rows[i];
+    if (redo[i] || stats.visible == 0) continue;
+    const bool stays_below = (!sink.before || *sink.before < stats.max) && (!sink.after || *sink.after <= stats.max);
+    if (!stays_below || !std::isfinite(stats.sum)) {
+      redo[i] = 1;
+      continue;
+    }
+    stats.sum += sink_weight(sink.after, stats) - sink_weight(sink.before, stats);
   }
 }
 
@@ -123,10 +151,15 @@ float finite_magnitude(std::span<const float> row) {
   return largest;
 }
 
+bool HeadEdit::reweighs() const {
+  return sink ||
+         (keys && std::any_of(keys->begin(), keys->end(), [](const KeyEdit& key) { return key.is_reweighed(); }));
+}
+
 void make_sums(KernelHead& head, const Matrix& values) {
-  const auto rows = static_cast<std::size_t>(head.shapes.nq);
-  head.sums = EditSums{MatrixD(head.shapes.nq, head.shapes.d_v), std::vector<double>(rows), std::vector<double>(rows),
-                       Eigen::VectorXf(values.rows())};
+  const std::vector<double> rows(static_cast<std::size_t>(head.shapes.nq));
+  head.sums =
+      EditSums{MatrixD(head.shapes.nq, head.shapes.d_v), rows, rows, rows, rows, Eigen::VectorXf(values.rows())};
   for (Index key = 0; key < values.rows(); ++key) head.sums->values[key] = finite_magnitude(row_of(values, key));
 }
 
@@ -138,23 +171,48 @@ void reset_sums(KernelHead& head, Index first, Index count, FloatBlock out) {
     sums.out.row(row) = of_row.cast<double>() * head.rows[i].sum;
     sums.magnitude[i] = static_cast<double>(head.weights.row(row).dot(sums.values));
     sums.high[i] = sums.magnitude[i];
+    sums.high_sum[i] = head.rows[i].sum;
+    sums.unit[i] = denominator_unit(head.rows[i]);
   }
 }
 
-void patch_rows(KernelHead& head, const std::vector<KeyEdit>& edits, const Matrix& values, Index first, Index count,
-                FloatBlock out, std::vector<std::uint8_t>& redo) {
-  for (const KeyEdit& edit : edits) patch_key(head, edit, values, first, count, redo);
-  const EditSums& sums = *head.sums;
-  for (Index row = first; row < first + count; ++row) {
-    const auto i = static_cast<std::size_t>(row);
+void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, Index first, Index count, FloatBlock out,
+                FloatBlock shown, std::vector<std::uint8_t>& redo) {
+  std::vector<KeyChange> changes;
+  if (edit.keys) {
+    for (const KeyEdit& key : *edit.keys) changes.push_back(patch_weights(head, key, values, first, count, redo));
+  }
+  if (edit.sink) patch_sink(head, *edit.sink, first, count, redo);
+  EditSums& sums = *head.sums;
+  std::vector<double> normalizers(static_cast<std::size_t>(count), std::numeric_limits<double>::quiet_NaN());
+  for (Index r = 0; r < count; ++r) {
+    const auto i = static_cast<std::size_t>(first + r);
     const RowSoftmax& stats = head.rows[i];
     if (redo[i] || stats.visible == 0) continue;
-    if (sums.magnitude[i] < sums.high[i] / 2) {
+    sums.high_sum[i] = std::max(sums.high_sum[i], stats.sum);
+    if (sums.magnitude[i] < sums.high[i] / 2 || stats.sum < sums.high_sum[i] / 2) {
       redo[i] = 1;
-      continue;
+    } else {
+      normalizers[static_cast<std::size_t>(r)] = 1 / stats.sum;
     }
-    Eigen::Map<RowVector>(out.row(row), out.cols) = (sums.out.row(row) * (1 / stats.sum)).cast<float>();
   }
+  std::vector<KeyPatch> patches;
+  for (const KeyChange& change : changes) {
+    patches.push_back({change.value_before.data(), change.value_after.data(), change.weight_before.data(),
+                       change.weight_after.data()});
+  }
+  const Rect rows = {first, 0, count, head.shapes.d_v};
+  patch_rows_of({count, head.shapes.d_v, sums.out.row(first).data(), normalizers.data(), patches, block_of(out, rows),
+                 block_of(shown, rows)});
+}
+
+RowStats patched_stats(const KernelHead& head, Index row, const std::optional<float>& sink) {
+  const auto i = static_cast<std::size_t>(row);
+  const RowSoftmax& stats = head.rows[i];
+  if (stats.visible == 0) return {};
+  RowStats patched = {stats.max, stats.sum * head.sums->unit[i], stats.visible, 0};
+  if (sink) patched.sink = std::exp(static_cast<double>(*sink) - patched.max) / patched.denominator;
+  return patched;
 }
 
 }  // namespace qkv

@@ -1,6 +1,7 @@
 // Which rows of the heads an edit changed, and what they touch. Parts of update().
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/attention/kernel_pass.h"
@@ -10,11 +11,28 @@ namespace qkv {
 // Rows whose bits differ, ascending; none where storage is shared. Equal shapes.
 std::vector<Index> changed_rows(const SharedMatrix& before, const SharedMatrix& after);
 
-// A row of K, of V or of both that was edited, with V as it was.
+// A key whose row of K or of V was edited, or that key_valid hides or shows.
 struct KeyEdit {
   Index key = 0;
   bool key_changed = false;
+  bool was_valid = true, is_valid = true;
   std::vector<float> old_value;  // [d_v]
+  // Its weights are other ones.
+  bool is_reweighed() const { return key_changed || was_valid != is_valid; }
+};
+
+// The logit of a head's sink before and after.
+struct SinkEdit {
+  std::optional<float> before, after;
+};
+
+// What patch_rows() redoes in a query head.
+struct HeadEdit {
+  const std::vector<KeyEdit>* keys = nullptr;  // of its key/value head; nullptr = none
+  std::optional<SinkEdit> sink;
+  bool any() const { return (keys && !keys->empty()) || sink; }
+  // Some weights or their sum are other ones.
+  bool reweighs() const;
 };
 
 // Largest finite |value|.
@@ -25,11 +43,13 @@ void make_sums(KernelHead& head, const Matrix& values);
 // The sums of rows [first, first + count) from their weights, statistics and normalized `out` [Nq, d_v].
 void reset_sums(KernelHead& head, Index first, Index count, FloatBlock out);
 
-// Redoes what edited keys touch in query rows [first, first + count) of a head whose PackedKeyValues are those after
-// the edit and whose sums exist. `values` [Nk, d_v] after the edit. Rows that cannot be patched are marked in `redo`
-// [Nq] and left for attend_rows(): their maximum moved, a NaN came or went, or most of what their sums were rounded
-// from is gone. Different rows may run on different threads.
-void patch_rows(KernelHead& head, const std::vector<KeyEdit>& edits, const Matrix& values, Index first, Index count,
-                FloatBlock out, std::vector<std::uint8_t>& redo);
+// Redoes what an edit touches in query rows [first, first + count) of a head whose options, PackedKeyValues and
+// `values` [Nk, d_v] are those after the edit and whose sums exist; writes O to `out` and to `shown`, [Nq, d_v] each.
+// Rows that cannot be patched are marked in `redo` [Nq] and left for attend_rows(): their maximum moved, a NaN came or
+// went, or most of what their sums were rounded from is gone. Different rows may run on different threads.
+void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, Index first, Index count, FloatBlock out,
+                FloatBlock shown, std::vector<std::uint8_t>& redo);
+// row_stats() of a row that was patched.
+RowStats patched_stats(const KernelHead& head, Index row, const std::optional<float>& sink);
 
 }  // namespace qkv

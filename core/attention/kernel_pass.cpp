@@ -62,12 +62,14 @@ FloatBlock concat_block(Trace& trace, int head) {
 
 }  // namespace
 
+double denominator_unit(const RowSoftmax& row) {
+  return std::exp(static_cast<double>(row.base) - static_cast<double>(row.max) +
+                  static_cast<double>(row.exponent) * std::numbers::ln2);
+}
+
 RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink) {
   if (row.visible == 0) return {};
-  // In one exponent: either part alone can be beyond the range of float64.
-  const double unit = std::exp(static_cast<double>(row.base) - static_cast<double>(row.max) +
-                               static_cast<double>(row.exponent) * std::numbers::ln2);
-  RowStats stats = {row.max, row.sum * unit, row.visible, 0};
+  RowStats stats = {row.max, row.sum * denominator_unit(row), row.visible, 0};
   if (sink) stats.sink = std::exp(static_cast<double>(*sink) - stats.max) / stats.denominator;
   return stats;
 }

@@ -16,6 +16,8 @@ struct EditSums {
   MatrixD out;                    // [Nq, d_v] Σ weights·V, not normalized
   std::vector<double> magnitude;  // [Nq] Σ weight · largest |V| of the key: what bounds the rounding of `out`
   std::vector<double> high;       // [Nq] the largest magnitude since the row was last computed in full
+  std::vector<double> high_sum;   // [Nq] the largest Σ weights since then
+  std::vector<double> unit;       // [Nq] what Σ weights is multiplied by to be the denominator of RowStats
   Eigen::VectorXf values;         // [Nk] largest finite |V| of each key
 };
 
@@ -60,6 +62,8 @@ bool project_output(Trace& trace, const PassOptions& options);
 void present_cells(Trace& trace, int head);
 void present_rows(Trace& trace, int head, Index first, Index count);
 RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink);
+// exp(base − max) · 2^exponent of a row, in one exponent: either part alone can be beyond the range of float64.
+double denominator_unit(const RowSoftmax& row);
 
 // forward() of a problem whose shapes are known.
 Result<Trace> fill_trace(const Problem& problem, const Shapes& shapes, const PassOptions& options,

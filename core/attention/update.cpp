@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <utility>
 
+#include "core/attention/edit_extent.h"
+#include "core/attention/edit_options.h"
 #include "core/attention/edit_projection.h"
 #include "core/attention/edit_rows.h"
 #include "core/attention/given_weights.h"
@@ -37,12 +40,6 @@ std::optional<DirectSource> edited_source(const Trace& trace, const Problem& edi
   return DirectSource{std::move(*q), std::move(*k), std::move(*v)};
 }
 
-bool can_patch(const Trace& trace, const Problem& edited, const Shapes& shapes, Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::kFloat32 && trace.arithmetic == arithmetic && trace.shapes == shapes &&
-         !trace.kernels.empty() && trace.problem.source.index() == edited.source.index() &&
-         trace.problem.options == edited.options;
-}
-
 class Patch {
  public:
   Patch(Trace& trace, const PassOptions& options, UpdateReport& report)
@@ -51,16 +48,20 @@ class Patch {
   // False when stopped.
   bool apply(const Problem& edited, DirectSource source) {
     const Changes changes = find_changes(source);
+    const AttentionOptions before = std::exchange(trace_.problem.options, edited.options);
+    const OptionsEdit options = compare_options(before, edited.options, trace_.shapes);
     std::vector<std::vector<KeyEdit>> edits;
     for (int kv_head = 0; kv_head < trace_.shapes.kv_heads; ++kv_head) {
-      edits.push_back(edit_keys(kv_head, changes, source));
+      edits.push_back(edit_keys(kv_head, changes, options, before, source));
     }
     trace_.q = std::move(source.q);
     trace_.k = std::move(source.k);
     trace_.v = std::move(source.v);
+    if (options.any) change_options(options);
+    if (options.positions && !turn_keys()) return false;
     for (int head = 0; head < trace_.shapes.heads; ++head) {
       begin_head(head, changes.q[static_cast<std::size_t>(head)],
-                 edits[static_cast<std::size_t>(kv_head_of(trace_.shapes, head))]);
+                 edits[static_cast<std::size_t>(kv_head_of(trace_.shapes, head))], options, before);
     }
     return patch() && redo_rows() && finish(edited);
   }
@@ -68,7 +69,7 @@ class Patch {
  private:
   // What becomes of a query head.
   struct Head {
-    const std::vector<KeyEdit>* edits = nullptr;  // to patch its rows with; nullptr = none
+    HeadEdit edit;  // what its rows are patched with
     bool touched = false, makes_sums = false;
     std::vector<std::uint8_t> redo;  // [Nq], 1 = by attend_rows(); empty where the head is not touched
   };
@@ -80,6 +81,7 @@ class Patch {
   const Matrix& values_of(int head) const {
     return *trace_.v[static_cast<std::size_t>(kv_head_of(trace_.shapes, head))];
   }
+  KernelHead& kernel_of(int head) const { return *trace_.kernels[static_cast<std::size_t>(head)]; }
 
   // Calls work(task) on the pool where the tasks are worth it. False when stopped.
   template <class Work>
@@ -109,50 +111,91 @@ class Patch {
   }
 
   // Brings the packed keys and values up to date and says what changed.
-  std::vector<KeyEdit> edit_keys(int kv_head, const Changes& changes, const DirectSource& source) {
+  std::vector<KeyEdit> edit_keys(int kv_head, const Changes& changes, const OptionsEdit& options,
+                                 const AttentionOptions& options_before, const DirectSource& source) {
     const auto h = static_cast<std::size_t>(kv_head);
-    std::vector<Index> keys;
+    std::vector<Index> rows, keys;
     std::set_union(changes.k[h].begin(), changes.k[h].end(), changes.v[h].begin(), changes.v[h].end(),
-                   std::back_inserter(keys));
+                   std::back_inserter(rows));
+    std::set_union(rows.begin(), rows.end(), options.keys.begin(), options.keys.end(), std::back_inserter(keys));
     std::vector<KeyEdit> edits;
+    const AttentionOptions& now = trace_.problem.options;
     const auto group = static_cast<std::size_t>(trace_.shapes.heads / trace_.shapes.kv_heads);
     PackedKeyValues& packed = *trace_.kernels[h * group]->kv;
     for (const Index key : keys) {
       const bool key_changed = std::binary_search(changes.k[h].begin(), changes.k[h].end(), key);
       const Matrix& before = *trace_.v[h];
-      edits.push_back({key, key_changed, {before.row(key).begin(), before.row(key).end()}});
+      edits.push_back({key,
+                       key_changed,
+                       is_valid_key(options_before, key),
+                       is_valid_key(now, key),
+                       {before.row(key).begin(), before.row(key).end()}});
       if (key_changed) {
         const Matrix row = source.k[h]->row(key);
-        packed.set_key(key, Matrix(positioned(row, trace_.problem.options.rope, key).cast<float>()).data());
+        packed.set_key(key, Matrix(positioned(row, now.rope, key).cast<float>()).data());
       }
       packed.set_value(key, source.v[h]->row(key).data());
     }
     return edits;
   }
 
-  void begin_head(int head, const std::vector<Index>& q_rows, const std::vector<KeyEdit>& edits) {
+  void change_options(const OptionsEdit& edit) {
+    for (int head = 0; head < trace_.shapes.heads; ++head) {
+      KernelHead& kernel = kernel_of(head);
+      kernel.options = trace_.problem.options;
+      if (edit.positions) kernel.q = rotated(trace_.q[static_cast<std::size_t>(head)], kernel.options.rope);
+    }
+    set_lazy_masks(trace_);
+  }
+
+  // Packs K anew in its place. False when stopped.
+  bool turn_keys() {
+    const int group = trace_.shapes.heads / trace_.shapes.kv_heads;
+    return share_out(trace_.shapes.kv_heads, [&](Index kv_head) {
+      const auto h = static_cast<std::size_t>(kv_head);
+      const SharedMatrix k = rotated(trace_.k[h], trace_.problem.options.rope);
+      kernel_of(static_cast<int>(kv_head) * group).kv->assign(view_of(*k), view_of(*trace_.v[h]));
+    });
+  }
+
+  void begin_head(int head, const std::vector<Index>& q_rows, const std::vector<KeyEdit>& keys,
+                  const OptionsEdit& options, const AttentionOptions& options_before) {
     Head& plan = heads_[static_cast<std::size_t>(head)];
-    KernelHead& kernel = *trace_.kernels[static_cast<std::size_t>(head)];
+    KernelHead& kernel = kernel_of(head);
     const Index nq = trace_.shapes.nq;
-    if (q_rows.empty() && edits.empty()) return;
+    if (q_rows.empty() && keys.empty() && !options.any) return;
     plan.touched = true;
     if (!q_rows.empty()) kernel.q = edited_queries(kernel, trace_.q[static_cast<std::size_t>(head)], q_rows);
-    const bool is_whole = static_cast<Index>(q_rows.size()) * kLeastWholePart >= nq ||
-                          static_cast<Index>(edits.size()) * kLeastWholePart >= trace_.shapes.nk;
+    std::vector<Index> rows;
+    std::set_union(q_rows.begin(), q_rows.end(), options.rows.begin(), options.rows.end(), std::back_inserter(rows));
+    const bool is_whole = options.all_rows || std::ssize(rows) * kLeastWholePart >= nq ||
+                          std::ssize(keys) * kLeastWholePart >= trace_.shapes.nk;
     plan.redo.assign(static_cast<std::size_t>(nq), is_whole ? 1 : 0);
     if (is_whole) {
       kernel.sums.reset();
       return;
     }
-    for (const Index row : q_rows) plan.redo[static_cast<std::size_t>(row)] = 1;
-    if (edits.empty()) return;
-    plan.edits = &edits;
+    for (const Index row : rows) plan.redo[static_cast<std::size_t>(row)] = 1;
+    plan.edit.keys = &keys;
+    if (options.sink) plan.edit.sink = sink_edit(head, options_before);
+    if (plan.edit.any()) begin_sums(head, plan);
+  }
+
+  std::optional<SinkEdit> sink_edit(int head, const AttentionOptions& options_before) const {
+    const auto sink = [head](const AttentionOptions& options) {
+      return options.sink.empty() ? std::nullopt : std::optional(options.sink[static_cast<std::size_t>(head)]);
+    };
+    const SinkEdit edit = {sink(options_before), sink(trace_.problem.options)};
+    return edit.before == edit.after ? std::nullopt : std::optional(edit);
+  }
+
+  // Sums that are made now are those from before the edit.
+  void begin_sums(int head, Head& plan) {
+    KernelHead& kernel = kernel_of(head);
     plan.makes_sums = !kernel.sums;
-    if (plan.makes_sums) make_sums(kernel, values_of(head));
-    // Sums that are made now are those from before the edit.
-    for (const KeyEdit& edit : edits) {
-      if (plan.makes_sums) kernel.sums->values[edit.key] = finite_magnitude(edit.old_value);
-    }
+    if (!plan.makes_sums) return;
+    make_sums(kernel, values_of(head));
+    for (const KeyEdit& edit : *plan.edit.keys) kernel.sums->values[edit.key] = finite_magnitude(edit.old_value);
   }
 
   SharedMatrix edited_queries(const KernelHead& kernel, const SharedMatrix& q, const std::vector<Index>& rows) const {
@@ -168,7 +211,7 @@ class Patch {
   std::vector<RowTask> patched_parts() const {
     std::vector<RowTask> parts;
     for (int head = 0; head < trace_.shapes.heads; ++head) {
-      if (!heads_[static_cast<std::size_t>(head)].edits) continue;
+      if (!heads_[static_cast<std::size_t>(head)].edit.any()) continue;
       for (Index first = 0; first < trace_.shapes.nq; first += kPatchRows) {
         parts.push_back({head, first, std::min(kPatchRows, trace_.shapes.nq - first)});
       }
@@ -176,22 +219,33 @@ class Patch {
     return parts;
   }
 
+  // Patches rows and shows them, while they are in a cache.
+  void patch_part(const RowTask& part) {
+    Head& plan = heads_[static_cast<std::size_t>(part.head)];
+    KernelHead& kernel = kernel_of(part.head);
+    HeadTrace& shown = trace_.heads[static_cast<std::size_t>(part.head)];
+    if (plan.makes_sums) reset_sums(kernel, part.first, part.count, out_of(part.head));
+    patch_rows(kernel, plan.edit, values_of(part.head), part.first, part.count, out_of(part.head), block_of(shown.out),
+               plan.redo);
+    if (!plan.edit.reweighs()) return;
+    const std::optional<float> sink = head_input(kernel).sink;
+    for (Index row = part.first; row < part.first + part.count; ++row) {
+      const auto i = static_cast<std::size_t>(row);
+      if (!plan.redo[i]) shown.rows[i] = patched_stats(kernel, row, sink);
+    }
+  }
+
   bool patch() {
     const std::vector<RowTask> parts = patched_parts();
-    const bool complete = share_out(static_cast<Index>(parts.size()), [&](Index index) {
-      const RowTask& part = parts[static_cast<std::size_t>(index)];
-      Head& plan = heads_[static_cast<std::size_t>(part.head)];
-      KernelHead& kernel = *trace_.kernels[static_cast<std::size_t>(part.head)];
-      if (plan.makes_sums) reset_sums(kernel, part.first, part.count, out_of(part.head));
-      patch_rows(kernel, *plan.edits, values_of(part.head), part.first, part.count, out_of(part.head), plan.redo);
-    });
+    const bool complete =
+        share_out(std::ssize(parts), [&](Index index) { patch_part(parts[static_cast<std::size_t>(index)]); });
     for (int head = 0; head < trace_.shapes.heads; ++head) {
-      const Head& plan = heads_[static_cast<std::size_t>(head)];
-      if (!plan.edits) continue;
-      for (const KeyEdit& edit : *plan.edits) {
-        const Matrix& values = values_of(head);
-        trace_.kernels[static_cast<std::size_t>(head)]->sums->values[edit.key] =
-            finite_magnitude({values.row(edit.key).data(), static_cast<std::size_t>(values.cols())});
+      const HeadEdit& edit = heads_[static_cast<std::size_t>(head)].edit;
+      if (!edit.any()) continue;
+      const Matrix& values = values_of(head);
+      for (const KeyEdit& key : *edit.keys) {
+        kernel_of(head).sums->values[key.key] =
+            finite_magnitude({values.row(key.key).data(), static_cast<std::size_t>(values.cols())});
       }
     }
     return complete;
@@ -216,21 +270,18 @@ class Patch {
   }
 
   bool finish(const Problem& edited) {
-    std::vector<RowTask> shown = patched_parts();
-    for (const RowTask& task : redone_) {
-      if (!heads_[static_cast<std::size_t>(task.head)].edits) shown.push_back(task);
-    }
-    const bool complete = share_out(static_cast<Index>(shown.size()), [&](Index index) {
-      const RowTask& rows = shown[static_cast<std::size_t>(index)];
+    const bool complete = share_out(std::ssize(redone_), [&](Index index) {
+      const RowTask& rows = redone_[static_cast<std::size_t>(index)];
       present_rows(trace_, rows.head, rows.first, rows.count);
     });
     if (!complete) return false;
     bool any = false;
     for (int head = 0; head < trace_.shapes.heads; ++head) {
-      const bool touched = heads_[static_cast<std::size_t>(head)].touched;
-      if (touched) present_cells(trace_, head);
-      report_.same.push_back(!touched);
-      any = any || touched;
+      const Head& plan = heads_[static_cast<std::size_t>(head)];
+      if (plan.touched) present_cells(trace_, head);
+      report_.same.push_back(!plan.touched);
+      report_.weights.push_back(changed_weights(plan));
+      any = any || plan.touched;
     }
     const auto same = [](const std::optional<SharedMatrix>& a, const std::optional<SharedMatrix>& b) {
       return a.has_value() == b.has_value() && (!a || a->same_storage(*b));
@@ -240,49 +291,21 @@ class Patch {
     return (!any && same_output) || project_output(trace_, options_);
   }
 
+  static ChangedRows changed_weights(const Head& plan) {
+    ChangedRows rows;
+    rows.all = plan.edit.reweighs();
+    for (std::size_t row = 0; !rows.all && row < plan.redo.size(); ++row) {
+      if (plan.redo[row]) rows.some.push_back(static_cast<Index>(row));
+    }
+    return rows;
+  }
+
   Trace& trace_;
   const PassOptions& options_;
   UpdateReport& report_;
   std::vector<Head> heads_;      // H
   std::vector<RowTask> redone_;  // by attend_rows()
 };
-
-// How much an edit touches, over all query heads.
-struct Extent {
-  int heads = 0;
-  Index query_rows = 0, key_rows = 0;  // over all query heads
-};
-
-Extent extent_of(const Trace& trace, const Problem& edited) {
-  const Shapes& shapes = trace.shapes;
-  if (const auto* after = std::get_if<DirectSource>(&edited.source)) {
-    Extent extent;
-    const int group = shapes.heads / shapes.kv_heads;
-    for (int head = 0; head < shapes.heads; ++head) {
-      const auto h = static_cast<std::size_t>(head), kv = static_cast<std::size_t>(head / group);
-      const auto queries = static_cast<Index>(qkv::changed_rows(trace.q[h], after->q[h]).size());
-      const auto keys = static_cast<Index>(qkv::changed_rows(trace.k[kv], after->k[kv]).size() +
-                                           qkv::changed_rows(trace.v[kv], after->v[kv]).size());
-      extent.query_rows += queries;
-      extent.key_rows += keys;
-      extent.heads += queries + keys > 0;
-    }
-    return extent;
-  }
-  const auto& before = std::get<ProjectedSource>(trace.problem.source);
-  const auto& after = std::get<ProjectedSource>(edited.source);
-  const bool same_weights = before.wq.same_storage(after.wq) && before.wk.same_storage(after.wk) &&
-                            before.wv.same_storage(after.wv) && before.bq == after.bq && before.bk == after.bk &&
-                            before.bv == after.bv;
-  if (!same_weights) return {shapes.heads, shapes.nq * shapes.heads, 0};
-  const auto rows = static_cast<Index>(qkv::changed_rows(before.x, after.x).size());
-  return {rows > 0 ? shapes.heads : 0, rows * shapes.heads, rows * shapes.heads};
-}
-
-bool can_patch(const Trace& trace, const Problem& edited) {
-  const Result<Shapes> shapes = check_shapes(edited);
-  return shapes.ok() && can_patch(trace, edited, shapes.value(), trace.arithmetic);
-}
 
 Result<Trace> full_pass(Trace trace, const Problem& edited, const Shapes& shapes, const PassOptions& options) {
   std::vector<std::shared_ptr<KernelHead>> buffers = std::move(trace.kernels);
@@ -315,24 +338,6 @@ Result<Trace> update(Trace trace, const Problem& edited, const PassOptions& opti
   }
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return trace;
-}
-
-int count_touched_heads(const Trace& trace, const Problem& edited) {
-  return can_patch(trace, edited) ? extent_of(trace, edited).heads : trace.shapes.heads;
-}
-
-double estimated_update_flops(const Trace& trace, const Problem& edited) {
-  const Result<Shapes> shapes = check_shapes(edited);
-  if (!shapes.ok()) return 0;
-  if (!can_patch(trace, edited, shapes.value(), trace.arithmetic)) return estimated_flops(shapes.value());
-  const Shapes& s = trace.shapes;
-  const Extent extent = extent_of(trace, edited);
-  const auto nq = static_cast<double>(s.nq), nk = static_cast<double>(s.nk);
-  const double size = 2 * static_cast<double>(s.d_k) + 20 + 2 * static_cast<double>(s.d_v);
-  // A key row costs about eight cells of a pass in each query row, since it reads columns.
-  const double patched =
-      static_cast<double>(extent.query_rows) * nk * size + static_cast<double>(extent.key_rows) * nq * 8 * size;
-  return std::min(patched, estimated_flops(s));
 }
 
 }  // namespace qkv

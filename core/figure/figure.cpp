@@ -90,6 +90,13 @@ std::optional<Figure> try_cell(const Session& session, const Trace& trace, Figur
   return figure;
 }
 
+Error too_many_cells(const Shapes& shapes) {
+  return unsupported("a figure of " + std::to_string(shapes.heads) + (shapes.heads == 1 ? " head" : " heads") + " of " +
+                     std::to_string(shapes.nq) + " × " + std::to_string(shapes.nk) + " cells is too large (" +
+                     format_fixed(held_bytes(shapes), 0) +
+                     " bytes of matrices): take a picture of the window, or use fewer tokens");
+}
+
 Error too_large(const Session& session, const Trace& trace, const FigureSpec& spec, const TextShaper& shaper) {
   int fitting = 0;
   for (int low = 1, high = spec.cell_px - 1; low <= high;) {
@@ -166,16 +173,12 @@ ColorRange view_range(const Trace& trace, const ViewSettings& look, FigureView v
 }
 
 Status check_figure_size(const Shapes& shapes) {
-  const double bytes = held_bytes(shapes);
-  if (bytes <= kMostHeldBytes) return Done{};
-  return unsupported("a figure of " + std::to_string(shapes.heads) + (shapes.heads == 1 ? " head" : " heads") + " of " +
-                     std::to_string(shapes.nq) + " × " + std::to_string(shapes.nk) + " cells is too large (" +
-                     format_fixed(bytes, 0) + " bytes of matrices): take a picture of the window, or use fewer tokens");
+  return held_bytes(shapes) <= kMostHeldBytes ? Status(Done{}) : Status(too_many_cells(shapes));
 }
 
 Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,
                              const TextShaper& shaper) {
-  if (!trace.streams.empty()) return check_figure_size(trace.shapes).error();
+  if (!trace.streams.empty()) return too_many_cells(trace.shapes);
   if (const Status checked = check_spec(trace, spec); !checked.ok()) return checked.error();
   std::optional<Figure> figure = try_cell(session, trace, spec, spec.cell_px, shaper);
   if (!figure) return too_large(session, trace, spec, shaper);

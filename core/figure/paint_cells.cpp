@@ -10,7 +10,6 @@
 namespace qkv {
 namespace {
 
-constexpr double kHatchPeriod = 6;     // units between the lines on hidden cells
 constexpr int kBandPixels = 1 << 22;   // of a picture of pixels, prepared at once
 constexpr int kMostImageSide = 32000;  // Cairo's images end at 32767
 constexpr double kCornerRadius = 3;    // of the whole matrix
@@ -67,7 +66,7 @@ void paint_hatch(Canvas& canvas, const CellColors& look, const CanvasBox& box) {
   std::vector<CanvasPolygon> stripes;
   for (double along = 0.5; along < box.width + box.height; along += kHatchPeriod) {
     const double left = box.x + along - box.height, right = box.x + along, bottom = box.y + box.height;
-    stripes.push_back({{right, box.y}, {right + 1, box.y}, {left + 1, bottom}, {left, bottom}});
+    stripes.push_back({{right, box.y}, {right + kHatchWidth, box.y}, {left + kHatchWidth, bottom}, {left, bottom}});
   }
   canvas.fill_polygons(stripes, look.colors.masked_line);
 }

@@ -33,7 +33,7 @@ std::string path_text(const std::filesystem::path& path) { return sanitize_utf8(
 // Reads the parts of a session out of its document.
 class SessionReader {
  public:
-  explicit SessionReader(const std::filesystem::path& folder) : folder_(folder) {}
+  SessionReader(const std::filesystem::path& folder, ReadProgress* progress) : folder_(folder), progress_(progress) {}
 
   Result<Session> read(const JsonValue& document) {
     const JsonValue::Members& top = json_.object(document, "the session");
@@ -42,6 +42,10 @@ class SessionReader {
                     {"qkvlab", "title", "note", "split", "tokens", "key_tokens", "source", "wo", "bo", "attention",
                      "mapping", "view"},
                     "key", "");
+    if (progress_ != nullptr && json_.ok()) {
+      progress_->expect(referenced_bytes(top));
+      json_ = JsonReader();  // what is wrong with a reference is told where it is read
+    }
     Session session;
     read_words(top, session);
     if (const JsonValue* source = json_.required(top, "source", "")) read_source(*source, session.problem);
@@ -227,6 +231,29 @@ class SessionReader {
     return is_reference(value) ? from_file(value, place, row_from_tensor) : json_.row(value, place);
   }
 
+  // What from_file will read for the references among the members, and those of their objects.
+  std::uint64_t referenced_bytes(const JsonValue::Members& members) {
+    std::uint64_t bytes = 0;
+    for (const JsonMember& member : members) {
+      const auto* inner = member.value.get_if<JsonValue::Members>();
+      if (inner == nullptr || member.key == "mapping") continue;  // whose files are not read
+      bytes += bytes_of_reference(*inner, member.key) + referenced_bytes(*inner);
+    }
+    return bytes;
+  }
+
+  std::uint64_t bytes_of_reference(const JsonValue::Members& members, const std::string& place) {
+    const JsonValue* file_value = find_member(members, "file");
+    const JsonValue* name_value = find_member(members, "name");
+    if (file_value == nullptr || name_value == nullptr) return 0;
+    const TensorFile* file = open_tensors(json_.text(*file_value, place), place);
+    const std::string name = json_.text(*name_value, place);
+    if (file == nullptr || !json_.ok()) return 0;
+    const std::optional<TensorReading> reading = read_reading(json_, members, place);
+    return reading ? bytes_of_mapped(*file, role_from_key(place).value_or(Role::kQ), name, *reading)
+                   : file->bytes_to_read(name);
+  }
+
   static bool is_reference(const JsonValue& value) { return value.get_if<JsonValue::Members>() != nullptr; }
 
   template <class T>
@@ -251,13 +278,14 @@ class SessionReader {
     if (!file.ok()) return fail(file.error());
     if (const std::optional<TensorReading> reading = read_reading(json_, members, place)) {
       const std::optional<Role> role = role_from_key(place);
-      Result<std::vector<SharedMatrix>> cells = read_mapped(file.value(), role.value_or(Role::kQ), name, *reading);
+      Result<std::vector<SharedMatrix>> cells =
+          read_mapped(file.value(), role.value_or(Role::kQ), name, *reading, progress_);
       if (!cells.ok()) return fail(cells.error());
       if constexpr (std::is_same_v<T, SharedMatrix>) return cells.value().front();
       if constexpr (!std::is_same_v<T, SharedMatrix>) return std::move(cells).value();
     }
     if (!json_.ok()) return {};
-    const Result<Tensor> tensor = file.value().read(name);
+    const Result<Tensor> tensor = file.value().read(name, {}, progress_);
     if (!tensor.ok()) return fail(tensor.error());
     Result<T> converted = convert(tensor.value(), name);
     if (!converted.ok()) return fail(converted.error());
@@ -278,7 +306,7 @@ class SessionReader {
     }
     const auto found = files_.find(name);
     if (found != files_.end()) return &found->second;
-    Result<TensorFile> file = TensorFile::open(folder_ / relative);
+    Result<TensorFile> file = TensorFile::open(folder_ / relative, {}, progress_);
     if (!file.ok()) {
       json_.fail({file.error().code, place + ": " + name + ": " + file.error().message});
       return nullptr;
@@ -287,6 +315,7 @@ class SessionReader {
   }
 
   const std::filesystem::path& folder_;
+  ReadProgress* progress_;
   JsonReader json_;
   std::map<std::string, TensorFile> files_;
 };
@@ -316,10 +345,10 @@ bool looks_like_session(std::span<const std::byte> head) {
   return without_leading_space(as_text(head)).starts_with('{');
 }
 
-Result<Session> parse_session(std::string_view json, const std::filesystem::path& folder) {
-  const Result<JsonValue> document = parse_json(json);
+Result<Session> parse_session(std::string_view json, const std::filesystem::path& folder, ReadProgress* progress) {
+  const Result<JsonValue> document = parse_json(json, progress);
   if (!document.ok()) return document.error();
-  return SessionReader(folder).read(document.value());
+  return SessionReader(folder, progress).read(document.value());
 }
 
 Result<Session> read_session(const std::filesystem::path& path) {
@@ -332,16 +361,17 @@ Status write_session(const Session& session, const std::filesystem::path& path) 
   return write_file_atomically(path, session_to_json(session, folder_of(path)));
 }
 
-Result<std::variant<Session, TensorFile>> open_session_or_tensors(const std::filesystem::path& path) {
+Result<std::variant<Session, TensorFile>> open_session_or_tensors(const std::filesystem::path& path,
+                                                                  ReadProgress* progress) {
   Result<MappedFile> file = MappedFile::open(path);
   if (!file.ok()) return file.error();
   const std::span<const std::byte> bytes = file.value().bytes();
   if (looks_like_session(bytes)) {
-    Result<Session> session = parse_session(as_text(bytes), folder_of(path));
+    Result<Session> session = parse_session(as_text(bytes), folder_of(path), progress);
     if (!session.ok()) return session.error();
     return std::variant<Session, TensorFile>(std::move(session).value());
   }
-  Result<TensorFile> tensors = TensorFile::from_file(std::move(file).value(), path_text(path.stem()));
+  Result<TensorFile> tensors = TensorFile::from_file(std::move(file).value(), path_text(path.stem()), {}, progress);
   if (!tensors.ok()) return tensors.error();
   return std::variant<Session, TensorFile>(std::move(tensors).value());
 }

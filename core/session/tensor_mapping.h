@@ -96,12 +96,15 @@ Status answer(const MappingQuestion& question, const std::string& value, Mapping
 // "q may be read in several ways: HND (4 heads of 9 tokens) or NHD (9 heads of 4 tokens)".
 std::string question_text(const MappingQuestion& question);
 
-// The session of a mapping, which remembers it (tensor_origin.h). Errors name both sides and both numbers.
-Result<Session> apply_mapping(const TensorSet& files, const TensorMapping& mapping, std::string title);
+// The session of a mapping, which remembers it (tensor_origin.h). Errors name both sides and both numbers. `progress`
+// expects all that is read at once.
+Result<Session> apply_mapping(const TensorSet& files, const TensorMapping& mapping, std::string title,
+                              ReadProgress* progress = nullptr);
 
-// The cells of one tensor as a role reads them.
+// The cells of one tensor as a role reads them, and the bytes that it reads for them (0 where it will not).
 Result<std::vector<SharedMatrix>> read_mapped(const TensorFile& file, Role role, const std::string& name,
-                                              const TensorReading& reading);
+                                              const TensorReading& reading, ReadProgress* progress = nullptr);
+std::uint64_t bytes_of_mapped(const TensorFile& file, Role role, const std::string& name, const TensorReading& reading);
 // The texts of one: strings, UTF-8 bytes with a newline between tokens, or numbers.
 Result<std::vector<std::string>> read_words(const TensorFile& file, const std::string& name,
                                             const TensorReading& reading);

@@ -172,6 +172,7 @@ TEST_CASE("a large file is read off the UI thread, and can be given up") {
   CHECK_FALSE(opening.is_running());
   for (int i = 0; i < 6000 && read == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(read == 1);
+  CHECK(opening.threads() == 0);
   CHECK_FALSE(opening.take());
   opening.start(file.path().string() + ".missing", true);
   for (int i = 0; i < 6000 && read == 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -180,4 +181,33 @@ TEST_CASE("a large file is read off the UI thread, and can be given up") {
   CHECK(missing->ask_what_is_what);
   REQUIRE_FALSE(missing->opened.ok());
   CHECK(missing->opened.error().code == ErrorCode::kCannotRead);
+}
+
+TEST_CASE("the dialog of a large file says how far it is, and Cancel stops the reading") {
+  // Text is read slowly enough to be seen.
+  const fs::path path = fs::temp_directory_path() / ("qkv_opening_" + std::to_string(::getpid()) + ".csv");
+  std::string line = "0.125";
+  for (int i = 1; i < 1024; ++i) line += ",0.125";
+  std::string text;
+  while (text.size() < 2 * kLargeFile) text += line + "\n";
+  REQUIRE(write_file_atomically(path, text).ok());
+  Harness h;
+  h.app().open_file(path);
+  h.frames(1);
+  REQUIRE(h.has("opening/progress"));
+  CHECK(h.center("opening/progress").x == doctest::Approx(720));
+  h.click("opening/cancel");
+  h.frames(2);
+  CHECK_FALSE(h.has("opening/progress"));
+  CHECK(h.app().session().tokens.size() == 3);  // the one before
+  CHECK_FALSE(h.has("mapping/ok"));
+
+  FileOpening opening({});
+  opening.start(path, false);
+  opening.start(path, true);  // gives up the one before
+  opening.give_up();
+  for (int i = 0; i < 6000 && opening.threads() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(opening.threads() == 0);
+  CHECK_FALSE(opening.take());
+  fs::remove(path);
 }

@@ -121,11 +121,12 @@ TEST_SUITE("option maps") {
     REQUIRE(trace.find({MatrixKind::kAlibi, 1}) != nullptr);
     CHECK(*trace.find({MatrixKind::kAlibi, 1}) == before);
     CHECK(trace.find({MatrixKind::kBias, 0}) == &trace.problem.options.bias->get());
-    // Another bias is another pass, whose scores show it.
+    // Another row of the bias is redone in both heads, whose scores show it.
     edited.options.bias->edit()(5, 1) += 2;
     const float score = trace.heads[0].scaled(5, 1);
     trace = update(std::move(trace), edited, {.arithmetic = Arithmetic::kFloat32}, &report).value();
-    CHECK(report.full);
+    CHECK_FALSE(report.full);
+    CHECK(report.redone_rows == 2);
     CHECK(trace.heads[0].scaled(5, 1) == doctest::Approx(score + 2).epsilon(1e-6));
     const auto cells = trace.source({MatrixKind::kAlibi, 0});
     Matrix cell(1, 1);

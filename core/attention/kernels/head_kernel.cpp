@@ -14,8 +14,7 @@ void PackedKeyValues::assign(FloatView k, FloatView v) {
   impl_->values.resize(v.rows, v.cols);
   impl_->non_finite.clear();
   pack_transposed(k, impl_->keys);
-  pack(v, impl_->values);
-  if (all_finite(v)) return;
+  if (pack(v, impl_->values)) return;
   for (Index key = 0; key < v.rows; ++key) set_value(key, v.row(key));
 }
 

@@ -1,0 +1,148 @@
+// Rows of `qkvlab bench`: from an edit to the pixels of the window that shows its results.
+#include <functional>
+#include <utility>
+
+#include "app/cli/bench_rows.h"
+#include "app/cli/bench_support.h"
+#include "app/platform/offscreen_window.h"
+#include "core/session/tokenizer.h"
+
+namespace qkv::cli {
+namespace {
+
+// What a person does, there and back again: the action that changes `session`, or that takes the change back.
+struct Edit {
+  const char* name;
+  std::function<Action(const Session& session, bool back)> action;
+};
+
+// A cell far from the edges becomes its negative.
+Edit edit_cell(const char* name, MatrixKind kind) {
+  return {name, [kind](const Session& session, bool) {
+            const MatrixId id{kind, 0};
+            const Matrix& matrix = find_input(session, id)->get();
+            const Index row = matrix.rows() / 3, col = matrix.cols() / 2;
+            return SetCell{id, row, col, -matrix(row, col)};
+          }};
+}
+
+Edit switch_option(const char* name, std::function<void(AttentionOptions&)> change) {
+  return {name, [change = std::move(change)](const Session& session, bool back) {
+            AttentionOptions options = session.problem.options;
+            if (back) {
+              const std::optional<SharedMatrix> bias = options.bias;
+              options = {};
+              options.bias = bias;
+            } else {
+              change(options);
+            }
+            return SetAttention{std::move(options)};
+          }};
+}
+
+std::vector<Edit> edits_of_direct(Index n) {
+  return {
+      edit_cell("cell of Q", MatrixKind::kQ),
+      edit_cell("cell of K", MatrixKind::kK),
+      edit_cell("cell of V", MatrixKind::kV),
+      {"token in and out",
+       [n](const Session&, bool back) {
+         return back ? Action(RemoveToken{Side::kQueries, n / 3}) : Action(InsertToken{Side::kQueries, n / 3, "new"});
+       }},
+      switch_option("causal", [](AttentionOptions& o) { o.causal = true; }),
+      switch_option("window 128", [](AttentionOptions& o) { o.window = 128; }),
+      switch_option("one padding key",
+                    [n](AttentionOptions& o) {
+                      o.key_valid.assign(static_cast<std::size_t>(n), 1);
+                      o.key_valid[static_cast<std::size_t>(n / 3)] = 0;
+                    }),
+      switch_option("scale", [](AttentionOptions& o) { o.scale = 0.1F; }),
+      switch_option("softcap 20", [](AttentionOptions& o) { o.softcap = 20.0F; }),
+      switch_option("alibi", [](AttentionOptions& o) { o.alibi = true; }),
+      switch_option("sink", [](AttentionOptions& o) { o.sink.assign(kBenchHeads, 0.5F); }),
+      switch_option("rope", [](AttentionOptions& o) { o.rope = Rope{}; }),
+  };
+}
+
+Session session_of(Problem problem, Index n, Tab tab) {
+  Session session;
+  session.title = "bench";
+  for (Index i = 0; i < n; ++i) session.tokens.push_back("t" + std::to_string(i));
+  session.problem = std::move(problem);
+  session.view.tab = tab;
+  session.view.weights_range.mode = RangeMode::kLog;  // as many keys begin with
+  return session;
+}
+
+// One edit in an open window: until its pixels are there.
+PictureSeconds time_edit(OffscreenWindow& window, Action action) {
+  PictureSeconds seconds;
+  App& app = window.app();
+  seconds.compute = seconds_of([&] {
+    app.push(std::move(action));
+    window.build_frame();
+    app.wait_for_results();
+  });
+  seconds.layout = seconds_of([&] { window.build_frame(); });
+  seconds.opengl = seconds_of([&] {
+    window.render();
+    window.finish();
+  });
+  // Once more: every texture is there, what is left is filling pixels.
+  seconds.fill = seconds_of([&] {
+    window.render();
+    window.finish();
+  });
+  return seconds;
+}
+
+Status time_edits(const BenchSettings& settings, Problem problem, Index n, Tab tab, const std::vector<Edit>& edits,
+                  std::vector<BenchRow>& rows) {
+  OffscreenOptions options;
+  options.session = session_of(std::move(problem), n, tab);
+  const Result<std::unique_ptr<OffscreenWindow>> window = OffscreenWindow::open(options);
+  if (!window.ok()) return window.error();
+  window.value()->settle(4);
+  window.value()->render();
+  for (const Edit& edit : edits) {
+    bool back = false;
+    std::vector<PictureSeconds> all;
+    const auto run = [&] {
+      all.push_back(time_edit(*window.value(), edit.action(window.value()->app().session(), back)));
+      back = !back;
+    };
+    for (int n_warm = 0; n_warm < 3; ++n_warm) run();  // the engine edits the result before the last one
+    all.clear();
+    for (int n_run = 0; n_run < (settings.quick ? 2 : 7); ++n_run) run();
+    BenchRow row = row_of(settings, "edit to picture", {"plain"}, kBenchHeads, n);
+    row.variant = std::string(edit.name) + (tab == Tab::kHead ? ", one head" : ", all heads");
+    row.flops = row.exps = 0;
+    row.picture = median_of(all);
+    row.seconds = row.picture->total();
+    rows.push_back(std::move(row));
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<std::vector<BenchRow>> bench_pictures(const BenchSettings& settings) {
+  const Index n = settings.quick ? 256 : 1024;
+  std::vector<BenchRow> rows;
+  for (const Tab tab : {Tab::kHead, Tab::kHeads}) {
+    Problem direct = direct_problem({"plain"}, kBenchHeads, n), biased = direct;
+    biased.options.bias = Matrix(random_matrix(400, n, n, 6));
+    const std::pair<Problem, std::vector<Edit>> problems[] = {
+        {std::move(direct), edits_of_direct(n)},
+        {std::move(biased), {edit_cell("cell of B", MatrixKind::kBias)}},
+        {layer_problem(n),
+         {edit_cell("cell of X", MatrixKind::kX), edit_cell("cell of W^Q", MatrixKind::kWq),
+          edit_cell("cell of W^O", MatrixKind::kWo)}}};
+    for (const auto& [problem, edits] : problems) {
+      if (const Status timed = time_edits(settings, problem, n, tab, edits, rows); !timed.ok()) return timed.error();
+    }
+  }
+  return rows;
+}
+
+}  // namespace qkv::cli
