@@ -1,5 +1,4 @@
-// A large file on its way into the window: read off the UI thread, with a dialog that says how far it is and can stop
-// it.
+// A large file on its way into the window: read off the UI thread; a dialog says how far it is and can stop it.
 #pragma once
 
 #include <atomic>

@@ -247,8 +247,8 @@ Result<JsonValue> parse_json(std::string_view text, ReadProgress* progress) {
   if (progress != nullptr) progress->expect(text.size());
   Builder builder(text, progress);
   const char* const end = text.data() + text.size();
-  const bool done = nlohmann::json::sax_parse(CountedText(text.data(), end, progress), CountedText(end, end, nullptr),
-                                              &builder);
+  const bool done =
+      nlohmann::json::sax_parse(CountedText(text.data(), end, progress), CountedText(end, end, nullptr), &builder);
   if (builder.error()) return *builder.error();
   if (!done) return bad_input("not valid JSON");
   return std::move(builder.root());

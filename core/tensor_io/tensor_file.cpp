@@ -298,8 +298,8 @@ Result<Tensor64> TensorFile::read_float64(std::string_view name, std::span<const
 std::uint64_t TensorFile::bytes_to_read(std::string_view name, std::span<const std::uint64_t> leading) const {
   const Result<std::size_t> index = content_->index_of(name);
   if (!index.ok()) return 0;
-  const Result<Part> part = part_of(tensors()[index.value()], content_->listing.stored[index.value()].fortran_order,
-                                    leading);
+  const Result<Part> part =
+      part_of(tensors()[index.value()], content_->listing.stored[index.value()].fortran_order, leading);
   return part.ok() ? content_->bytes_to_read(index.value(), part.value()) : 0;
 }
 
