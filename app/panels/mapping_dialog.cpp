@@ -95,6 +95,7 @@ void mapping_parts::propose(MappingDialogState& state, ReadProgress* progress) {
   state.session.reset();
   if (state.proposal.error) {
     state.result = state.proposal.error->message;
+    if (state.proposal.modules.empty()) state.result += ". Choose them at the left, or add the file that has them.";
     return;
   }
   if (!state.proposal.questions.empty()) {

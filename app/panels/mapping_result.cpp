@@ -71,8 +71,7 @@ void draw_numbers(Ui& ui, MappingDialogState& state) {
                 request.layer);
   }
   if (proposal.batches > 1) {
-    draw_number(ui, state, {"mapping/batch", "entry of the batch", {}, proposal.batch, 0, proposal.batches - 1},
-                request.batch);
+    draw_number(ui, state, {"mapping/batch", "batch", {}, proposal.batch, 0, proposal.batches - 1}, request.batch);
   }
   if (needs_heads(state)) {
     const auto shown = [&](MappingQuestion::Kind kind) { return is_open(proposal, kind) ? "–" : ""; };

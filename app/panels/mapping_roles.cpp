@@ -84,9 +84,7 @@ std::vector<Role> roles_of(InputKind kind) {
   return {};
 }
 
-InputKind shown_kind(const MappingDialogState& state) {
-  return state.request.kind.value_or(kind_of(state.proposal.mapping));
-}
+InputKind shown_kind(const MappingDialogState& state) { return state.request.kind.value_or(state.proposal.kind); }
 
 std::optional<FoundTensor> tensor_of(const MappingDialogState& state, Role role) {
   if (const MappedTensor* mapped = state.proposal.mapping.find(role)) {

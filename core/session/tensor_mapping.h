@@ -71,6 +71,7 @@ struct MappingQuestion {
 };
 
 struct MappingProposal {
+  InputKind kind = InputKind::kDirect;     // of the mapping; what the files come closest to where there is an error
   TensorMapping mapping;                   // with the first choice of every question
   std::vector<MappingQuestion> questions;  // empty: the mapping may be applied at once
   std::optional<Error> error;              // why there is no session in these files, questions aside
