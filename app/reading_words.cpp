@@ -6,6 +6,15 @@
 #include "core/base/number_text.h"
 
 namespace qkv {
+namespace {
+
+std::string mebibytes(std::uint64_t bytes, int decimals) {
+  return format_fixed(static_cast<double>(bytes) / 1048576, decimals);
+}
+
+}  // namespace
+
+std::string mebibytes(std::uint64_t bytes) { return mebibytes(bytes, 0) + " MiB"; }
 
 double share_read(const ReadProgress& progress) {
   const std::uint64_t total = progress.total();
@@ -17,10 +26,7 @@ std::string reading_words(const ReadProgress& progress) {
   if (total == 0) return "Looking at what the file holds";
   if (done == total) return "All is read; a moment more";
   const int decimals = total < (std::uint64_t{10} << 20) ? 1 : 0;
-  const auto mebibytes = [&](std::uint64_t bytes) {
-    return format_fixed(static_cast<double>(bytes) / 1048576, decimals);
-  };
-  return "Read " + mebibytes(done) + " of " + mebibytes(total) + " MiB";
+  return "Read " + mebibytes(done, decimals) + " of " + mebibytes(total, decimals) + " MiB";
 }
 
 std::string percent_words(const ReadProgress& progress) {

@@ -70,9 +70,10 @@ Outcome compute(const Session& session, std::shared_ptr<Computed> spare, const P
 double estimated_seconds(const Problem& problem, const Shapes& shapes, const std::shared_ptr<const Computed>& spare) {
   const double full = estimated_flops(shapes), cells = static_cast<double>(shapes.nq) * static_cast<double>(shapes.nk);
   if (choose_arithmetic(shapes) == Arithmetic::kFloat64) return full / kFloat64Rate;
-  const double flops = spare ? estimated_update_flops(spare->trace, problem) : full;
-  const int heads = spare && flops < full ? count_touched_heads(spare->trace, problem) : shapes.heads;
-  return flops / kFloat32Rate + cells * heads / kDigestRate;
+  UpdateCost cost = {shapes.heads, full};
+  if (spare) cost = estimated_cost(spare->trace, problem);
+  if (cost.flops >= full) cost.heads = shapes.heads;
+  return cost.flops / kFloat32Rate + cells * cost.heads / kDigestRate;
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareSt
   ImGui::BeginChild("compare-words", {max.x - min.x, std::max(40.0f, max.y - top)}, false,
                     ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoBackground);
   const ImVec2 words{ImGui::GetCursorScreenPos().x + kMargin, ImGui::GetCursorScreenPos().y};
-  draw_compare_summary(ui, *result, array, state, compare, words, std::min(width, 760.0f));
+  draw_compare_summary(ui, *result, in.tokens, array, state, compare, words, std::min(width, 760.0f));
   ImGui::EndChild();
 }
 

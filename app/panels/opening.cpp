@@ -7,13 +7,10 @@
 #include "app/panels/modal.h"
 #include "app/reading_words.h"
 #include "app/ui/keys.h"
-#include "core/base/number_text.h"
 #include "core/session/session_file.h"
 
 namespace qkv {
 namespace {
-
-std::string megabytes(std::uintmax_t bytes) { return format_fixed(static_cast<double>(bytes) / 1048576, 0) + " MiB"; }
 
 // A bar over the whole width, with words and a percentage below it.
 void draw_progress(Ui& ui, const ReadProgress& progress) {
@@ -108,9 +105,9 @@ void FileOpening::draw(Ui& ui) {
     open_ = false;
     return end_modal(open_);
   }
-  const std::string text = "The file has " + megabytes(current_->bytes) +
+  const std::string text = "The file has " + mebibytes(current_->bytes) +
                            ". Only the tensors that are shown are read; as float32 they take up to " +
-                           megabytes(2 * std::max<std::uintmax_t>(current_->bytes, current_->progress.total())) +
+                           mebibytes(2 * std::max<std::uintmax_t>(current_->bytes, current_->progress.total())) +
                            " of memory. The session that is open stays until then.";
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, ImGui::GetContentRegionAvail().x, text,

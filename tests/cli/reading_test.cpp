@@ -7,9 +7,19 @@ using namespace qkv::test;
 
 namespace {
 
-// Runs Python lines with the program and `folder` as arguments; they assert.
-void check_python(const TempFolder& folder, const std::string& lines) {
-  const Finished finished = run_process({"python3", "-c", lines, kProgram, folder.path().string()});
+// Runs the program in a terminal of its own and Python lines beside it, which assert. They know `folder`, the
+// `terminal` and the process `child`.
+void check_in_terminal(const TempFolder& folder, std::vector<std::string> arguments, const std::string& lines) {
+  const std::string start = R"(
+import os, pty, signal, sys
+folder = sys.argv[1]
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+seen = b''
+)";
+  arguments.insert(arguments.begin(), {"python3", "-c", start + lines, folder.path().string(), kProgram});
+  const Finished finished = run_process(arguments);
   CHECK_MESSAGE(finished.exit_code == 0, finished.err);
 }
 
@@ -27,13 +37,7 @@ void write_table(const TempFolder& folder) {
 TEST_CASE("reading: a terminal sees how far it is, and the line is gone at the end") {
   const TempFolder folder;
   write_table(folder);
-  check_python(folder, R"(
-import os, pty, sys
-program, folder = sys.argv[1:]
-child, terminal = pty.fork()
-if child == 0:
-    os.execv(program, [program, 'inspect', folder + '/attn.csv', '--json'])
-seen = b''
+  check_in_terminal(folder, {"inspect", folder / "attn.csv", "--json"}, R"(
 while True:
     try: more = os.read(terminal, 4096)
     except OSError: break
@@ -60,13 +64,7 @@ TEST_CASE("reading: nothing is said where stderr is no terminal") {
 TEST_CASE("reading: Ctrl-C ends it, and no file is there or half there") {
   const TempFolder folder;
   write_table(folder);
-  check_python(folder, R"(
-import os, pty, signal, sys
-program, folder = sys.argv[1:]
-child, terminal = pty.fork()
-if child == 0:
-    os.execv(program, [program, 'run', folder + '/attn.csv', '-o', folder + '/out.npz'])
-seen = b''
+  check_in_terminal(folder, {"run", folder / "attn.csv", "-o", folder / "out.npz"}, R"(
 while b'MiB' not in seen:
     seen += os.read(terminal, 4096)
 os.write(terminal, b'\x03')

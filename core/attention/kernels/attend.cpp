@@ -118,10 +118,7 @@ RowSoftmax finished_softmax(const RowBlock& block, Index row) {
   stats.exponent = weight_exponent(online.max);
   stats.sum = times_power_of_two(online.sum, online.exponent - stats.exponent);
   stats.visible = online.visible;
-  if (block.input.sink) {
-    const double sink = static_cast<double>(*block.input.sink) - static_cast<double>(online.base);
-    stats.sum += std::exp(sink - stats.exponent * 0.693147180559945309417);
-  }
+  if (block.input.sink) stats.sum += sink_weight(*block.input.sink, stats);
   if (std::isnan(stats.sum)) return {max_of_nan_row(block, row), 0, 0, stats.sum, online.visible};
   return stats;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "core/attention/kernels/head_rows.h"
 #include "core/attention/kernels/packing.h"
@@ -64,6 +65,10 @@ KeyRange visible_range(const KernelMask& mask, Index row, Index nk) {
 
 Index preferred_row_block(const HeadInput& input, const HeadOutput& output) {
   return block_rows(input, static_cast<bool>(output.weights));
+}
+
+double sink_weight(float sink, const RowSoftmax& row) {
+  return std::exp(static_cast<double>(sink) - static_cast<double>(row.base) - row.exponent * std::numbers::ln2);
 }
 
 float normalizer(const RowSoftmax& row) { return row.visible == 0 ? 0.0f : static_cast<float>(1 / row.sum); }
