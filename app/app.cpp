@@ -270,8 +270,7 @@ void App::Impl::draw_dialogs() {
   if (const auto chosen = draw_file_dialog(ui, dialogs.file)) file_chosen(dialogs.file.purpose, *chosen);
   opening.draw(ui);
   if (auto opened = opening.take()) show_opened(std::move(*opened));
-  const std::filesystem::path mapped = dialogs.mapping.path;
-  if (auto session = draw_mapping_dialog(ui, dialogs.mapping)) take_opened(std::move(*session), mapped, false);
+  draw_mapping();
   if (const auto request = draw_export_dialog(ui, picture_source(input()), dialogs.exporting)) export_picture(*request);
   if (dialogs.exporting.browse) {
     dialogs.exporting.browse = false;
@@ -286,6 +285,21 @@ void App::Impl::draw_dialogs() {
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   draw_toasts(ui, toasts, {size.x / 2, size.y - kStatusHeight});
   ImGui::PopFont();
+}
+
+void App::Impl::draw_mapping() {
+  MappingDialogState& mapping = dialogs.mapping;
+  const std::filesystem::path mapped = mapping.path;
+  if (auto session = draw_mapping_dialog(ui, mapping)) take_opened(std::move(*session), mapped, false);
+  if (std::exchange(mapping.wants_file, false)) {
+    open_file_dialog(dialogs.file, FilePurpose::kAddTensors,
+                     mapped.empty() ? export_folder() / "" : mapped.parent_path() / "");
+  }
+  // Taken up again when a file was chosen or none.
+  if (mapping.is_waiting && !dialogs.file.open) {
+    resume(mapping);
+    redraw = true;
+  }
 }
 
 void App::Impl::apply_queue() {

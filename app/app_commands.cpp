@@ -4,6 +4,7 @@
 
 #include "app/app_impl.h"
 #include "app/panels/save_arrays.h"
+#include "core/session/tensor_origin.h"
 
 namespace qkv {
 
@@ -18,7 +19,13 @@ void App::Impl::run(CommandId command) {
       with_saved_work([this] { open_file_dialog(dialogs.file, FilePurpose::kOpen, open_folder()); });
       break;
     case CommandId::kOpenTensors:
-      with_saved_work([this] { open_file_dialog(dialogs.file, FilePurpose::kOpenTensors, open_folder()); });
+      with_saved_work([this] {
+        const auto& origin = history.current().origin;
+        open_file_dialog(dialogs.file, FilePurpose::kOpenTensors, origin ? origin->files.front().path : open_folder());
+      });
+      break;
+    case CommandId::kOpenClipboard:
+      with_saved_work([this] { open_clipboard(); });
       break;
     case CommandId::kCompare:
       open_file_dialog(dialogs.file, FilePurpose::kCompare, open_folder());

@@ -33,8 +33,16 @@ void App::Impl::load(const fs::path& from, bool ask_what_is_what) {
   std::error_code failed;
   const std::uintmax_t bytes = fs::file_size(from, failed);
   redraw = true;
-  if (!failed && bytes >= kLargeFile) return opening.start(from, ask_what_is_what);
-  show_opened({from, ask_what_is_what, qkv::open_file(from)});
+  const auto& origin = history.current().origin;
+  if (!failed && bytes >= kLargeFile) return opening.start(from, ask_what_is_what, origin);
+  show_opened({from, ask_what_is_what, qkv::open_file(from, nullptr, origin.get())});
+}
+
+void App::Impl::open_clipboard() {
+  const char* text = ImGui::GetClipboardText();
+  Result<OpenedFile> opened = open_text(text == nullptr ? "" : text);
+  if (!opened) return say("Could not open the clipboard: " + opened.error().message, 9);
+  show_opened({{}, false, std::move(opened)});
 }
 
 void App::Impl::show_opened(FileOpening::Finished file) {
@@ -44,7 +52,8 @@ void App::Impl::show_opened(FileOpening::Finished file) {
     return take_opened(std::move(*session), file.path, true);
   }
   auto& asked = std::get<MappingDialogState>(file.opened.value());
-  if (asked.session && !file.ask_what_is_what) return take_opened(std::move(*asked.session), file.path, false);
+  if (asked.session && !file.ask_what_is_what && !asked.is_remembered)
+    return take_opened(std::move(*asked.session), file.path, false);
   dialogs.mapping = std::move(asked);
   redraw = true;
 }
@@ -53,9 +62,9 @@ void App::Impl::take_opened(Session session, const fs::path& from, bool is_sessi
   const auto folder = assets_folder();
   std::error_code failed;
   // Examples are templates: saving asks for a place.
-  const bool is_example = folder && fs::equivalent(from.parent_path(), *folder / "sessions", failed);
+  const bool is_example = folder && !from.empty() && fs::equivalent(from.parent_path(), *folder / "sessions", failed);
   replace_session(std::move(session), is_example || !is_session ? fs::path() : from);
-  if (!is_example) remember(from);
+  if (!is_example && !from.empty()) remember(from);
 }
 
 void App::Impl::save_to(const fs::path& to) {
@@ -151,6 +160,11 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
       break;
     case FilePurpose::kOpenTensors:
       load(chosen, /*ask_what_is_what=*/true);
+      break;
+    case FilePurpose::kAddTensors:
+      if (const Status added = add_tensors(dialogs.mapping, chosen); !added) {
+        say("Could not add " + added.error().message, 9);
+      }
       break;
     case FilePurpose::kCompare:
       compare_with(chosen);

@@ -106,6 +106,7 @@ struct App::Impl {
   void draw_stage(ImVec2 min, ImVec2 max);
   void draw_splitters(ImVec2 min, ImVec2 max, float left, float right);
   void draw_dialogs();
+  void draw_mapping();
   void apply_queue();
   void recompute();  // after the session changed
   void take_results();
@@ -122,6 +123,7 @@ struct App::Impl {
 
   // app_files.cpp: files in and out
   void load(const std::filesystem::path& from, bool ask_what_is_what = false);
+  void open_clipboard();
   void show_opened(FileOpening::Finished file);
   void take_opened(Session session, const std::filesystem::path& from, bool is_session);
   void save_to(const std::filesystem::path& to);

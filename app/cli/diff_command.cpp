@@ -1,6 +1,7 @@
 // `qkvlab diff`: somebody else's numbers against ours, and why they differ.
 #include "app/cli/attention_flags.h"
 #include "app/cli/commands.h"
+#include "app/cli/diff_mapping.h"
 #include "app/cli/diff_report.h"
 #include "app/cli/figure_flags.h"
 #include "core/figure/figure_compare.h"
@@ -13,6 +14,7 @@ struct DiffArguments {
   FigureFlags figure;
   std::vector<std::string> names;
   AttentionFlags attention;
+  MapFlags mapping;
   bool json = false;
 };
 
@@ -26,27 +28,44 @@ Result<double> parse_tolerance(const std::optional<std::string>& text) {
   return static_cast<double>(number.value());
 }
 
-Result<Comparison> compare_with(const std::string& other, const Session& session, const std::vector<NamePair>& names,
-                                double tolerance) {
-  const Result<std::filesystem::path> path = find_input_file(other);
-  if (!path.ok() || is_session_file(path.value())) {
-    const Result<Input> input = open_input(other);
-    if (!input.ok()) return input.error();
+// Whether the file, or the example of that name, is a session.
+bool is_session(const std::string& name) {
+  const Result<std::filesystem::path> path = find_input_file(name);
+  if (!path.ok()) return name == "worked_example";  // which is part of the program
+  return is_session_file(path.value());
+}
+
+Result<Comparison> compare_with_session(const std::string& other, const Session& session, double tolerance) {
+  const Result<Input> input = open_input(other);
+  if (!input.ok()) return input.error();
+  Result<Comparison> comparison = compare_sessions(session, input.value().session, tolerance);
+  if (!comparison.ok()) return located(other, comparison.error());
+  return comparison;
+}
+
+Result<Comparison> compare_with_arrays(const std::string& other, const OtherArrays& arrays, const Session& session,
+                                       double tolerance) {
+  Result<Comparison> comparison = compare_arrays(session, arrays.file, arrays.requested.pairs, tolerance);
+  if (!comparison.ok()) return located(other, comparison.error());
+  return comparison;
+}
+
+// OTHER where it is a file of tensors; nothing for a session.
+Result<std::optional<OtherArrays>> other_arrays(const DiffArguments& arguments, const DiffMapping& mapping,
+                                                const std::vector<NamePair>& names) {
+  const std::string& other = *arguments.other;
+  if (mapping.other_is_session) {
     if (!names.empty()) return usage_error("--name: " + other + " is a session, whose matrices have our names");
-    Result<Comparison> comparison = compare_sessions(session, input.value().session, tolerance);
-    if (!comparison.ok()) return located(other, comparison.error());
-    return comparison;
+    return std::optional<OtherArrays>();
   }
-  const Result<TensorFile> file = TensorFile::open(path.value());
-  if (!file.ok()) return located(other, file.error());
+  Result<OtherArrays> arrays = open_other(other, mapping, names);
+  if (!arrays.ok()) return arrays.error();
   for (const NamePair& pair : names) {
-    if (file.value().find(pair.theirs) == nullptr) {
+    if (arrays.value().file.find(pair.theirs) == nullptr) {
       return usage_error("--name: " + other + " has no array \"" + pair.theirs + "\"; see qkvlab inspect " + other);
     }
   }
-  Result<Comparison> comparison = compare_arrays(session, file.value(), names, tolerance);
-  if (!comparison.ok()) return located(other, comparison.error());
-  return comparison;
+  return std::optional(std::move(arrays).value());
 }
 
 // Whether -o is a figure: by its name, the differences as arrays otherwise.
@@ -126,7 +145,13 @@ Result<bool> diff(const DiffArguments& arguments) {
     if (!pair.ok()) return located("--name", pair.error());
     names.push_back(pair.value());
   }
-  Result<Input> input = open_input(*arguments.file);
+  const Result<DiffMapping> mapping =
+      diff_mapping(arguments.mapping, is_session(*arguments.file), is_session(*arguments.other));
+  if (!mapping.ok()) return mapping.error();
+  const Result<std::optional<OtherArrays>> other = other_arrays(arguments, mapping.value(), names);
+  if (!other.ok()) return other.error();
+  const OtherArrays* arrays = other.value() ? &*other.value() : nullptr;
+  Result<Input> input = open_diff_input(*arguments.file, mapping.value(), arrays);
   if (!input.ok()) return input.error();
   Session& session = input.value().session;
   if (const Status set = apply_attention_flags(arguments.attention, session); !set.ok()) return set.error();
@@ -138,7 +163,9 @@ Result<bool> diff(const DiffArguments& arguments) {
       if (const Status free = check_output(*arguments.out, read); !free.ok()) return free.error();
     }
   }
-  const Result<Comparison> comparison = compare_with(*arguments.other, session, names, tolerance.value());
+  const Result<Comparison> comparison = arrays != nullptr
+                                            ? compare_with_arrays(*arguments.other, *arrays, session, tolerance.value())
+                                            : compare_with_session(*arguments.other, session, tolerance.value());
   if (!comparison.ok()) return comparison.error();
   if (arguments.out) {
     const Status written = write_differences(arguments, session, comparison.value());
@@ -184,11 +211,17 @@ int diff_command(const Arguments& words) {
   add_figure_flags(app, arguments.figure, "so that three fit on a page, up to 40");
   app.add_flag("--json", arguments.json, "As JSON, for scripts");
   add_attention_flags(app, arguments.attention);
+  add_map_flags(app, arguments.mapping);
   app.footer(
+      "Of the flags that say what tensors are, those about results (attn, scores, out) are of OTHER, those about "
+      "inputs "
+      "of FILE where it is no session, else of OTHER; --layer and --batch choose in each file that has several.\n"
+      "\n"
       "Examples:\n"
       "  qkvlab diff layer.npz mine.npz\n"
       "  qkvlab diff layer.npz --causal mine.npz --name weights=attn\n"
       "  qkvlab diff layer.npz mine.npz -o difference.svg --theme dark\n"
+      "  qkvlab diff model.safetensors mine.npz --layer 3 --map attn=attentions\n"
       "  qkvlab diff before.qkv.json after.qkv.json --tolerance 1e-3\n"
       "\n"
       "Exit codes: 0 equal, 1 a cell is wrong, 2 wrong usage, 3 bad input file, 5 cannot write.\n");

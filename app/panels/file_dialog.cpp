@@ -21,10 +21,13 @@ bool is_input(const fs::path& path) {
 }
 
 bool opens(FilePurpose purpose) { return purpose == FilePurpose::kOpen || purpose == FilePurpose::kOpenTensors; }
-bool is_for_reading(FilePurpose purpose) { return opens(purpose) || purpose == FilePurpose::kCompare; }
+bool is_for_reading(FilePurpose purpose) {
+  return opens(purpose) || purpose == FilePurpose::kAddTensors || purpose == FilePurpose::kCompare;
+}
 
 const char* button_of(FilePurpose purpose) {
   if (purpose == FilePurpose::kCompare) return "Compare";
+  if (purpose == FilePurpose::kAddTensors) return "Add";
   return opens(purpose) ? "Open" : "Save";
 }
 
@@ -112,6 +115,8 @@ const char* title_of(FilePurpose purpose) {
       return "Open";
     case FilePurpose::kOpenTensors:
       return "Open tensors";
+    case FilePurpose::kAddTensors:
+      return "Add a file of tensors";
     case FilePurpose::kCompare:
       return "Compare with";
     case FilePurpose::kSaveAs:

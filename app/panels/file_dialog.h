@@ -10,7 +10,17 @@
 
 namespace qkv {
 
-enum class FilePurpose { kOpen, kOpenTensors, kCompare, kSaveAs, kExport, kScreenshot, kSaveMatrix, kSaveArrays };
+enum class FilePurpose {
+  kOpen,
+  kOpenTensors,
+  kAddTensors,
+  kCompare,
+  kSaveAs,
+  kExport,
+  kScreenshot,
+  kSaveMatrix,
+  kSaveArrays
+};
 
 struct FileDialogState {
   bool open = false, just_opened = false;

@@ -33,12 +33,29 @@ void draw_progress(Ui& ui, const ReadProgress& progress) {
 
 }  // namespace
 
-Result<OpenedFile> open_file(const std::filesystem::path& path, ReadProgress* progress) {
+Result<OpenedFile> open_file(const std::filesystem::path& path, ReadProgress* progress, const TensorOrigin* origin) {
   Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path, progress);
   if (!opened) return opened.error();
   if (Session* session = std::get_if<Session>(&opened.value())) return OpenedFile(std::move(*session));
   MappingDialogState asked;
-  open_mapping_dialog(asked, path, std::move(std::get<TensorFile>(opened.value())), progress);
+  open_mapping_dialog(asked, path, std::move(std::get<TensorFile>(opened.value())), progress, origin);
+  return OpenedFile(std::move(asked));
+}
+
+Result<OpenedFile> open_text(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return bad_input("it holds no text: copy a table of numbers, or a session's JSON");
+  }
+  const std::span<const std::byte> bytes = as_bytes(text);
+  if (looks_like_session(bytes)) {
+    Result<Session> session = parse_session(text, {});
+    if (!session) return session.error();
+    return OpenedFile(std::move(session).value());
+  }
+  Result<TensorFile> table = TensorFile::from_bytes(Bytes(bytes.begin(), bytes.end()), "clipboard");
+  if (!table) return table.error();
+  MappingDialogState asked;
+  open_text_dialog(asked, "the clipboard", std::move(table).value());
   return OpenedFile(std::move(asked));
 }
 
@@ -54,7 +71,8 @@ std::size_t FileOpening::threads() const {
   return static_cast<std::size_t>(std::ranges::count_if(jobs_, [](const Job& job) { return !job.done.load(); }));
 }
 
-void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what) {
+void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what,
+                        const std::shared_ptr<const TensorOrigin>& origin) {
   give_up();
   std::erase_if(jobs_, [](const Job& job) { return job.done.load(); });
   Job& job = jobs_.emplace_back();
@@ -64,8 +82,8 @@ void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what
   job.bytes = std::filesystem::file_size(path, failed);
   current_ = &job;
   open_ = just_opened_ = true;
-  job.thread = std::jthread([&job, wake = wake_] {
-    job.opened = open_file(job.path, &job.progress);
+  job.thread = std::jthread([&job, origin, wake = wake_] {
+    job.opened = open_file(job.path, &job.progress, origin.get());
     job.done = true;
     if (wake) wake();
   });

@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <variant>
 
@@ -15,9 +17,12 @@
 
 namespace qkv {
 
-// A session, or tensors with what they propose.
+// A session, or tensors with what they propose; with the mapping of `origin` where the file is one of its files.
 using OpenedFile = std::variant<Session, MappingDialogState>;
-Result<OpenedFile> open_file(const std::filesystem::path& path, ReadProgress* progress = nullptr);
+Result<OpenedFile> open_file(const std::filesystem::path& path, ReadProgress* progress = nullptr,
+                             const TensorOrigin* origin = nullptr);
+// The same for text that is no file: the clipboard's, a session or a table.
+Result<OpenedFile> open_text(std::string_view text);
 
 // Bytes from which a file is read off the UI thread: below, reading takes less than a tenth of a second.
 inline constexpr std::uintmax_t kLargeFile = std::uintmax_t{32} << 20;
@@ -35,7 +40,8 @@ class FileOpening {
   ~FileOpening();
 
   // One that is under way is given up.
-  void start(const std::filesystem::path& path, bool ask_what_is_what);
+  void start(const std::filesystem::path& path, bool ask_what_is_what,
+             const std::shared_ptr<const TensorOrigin>& origin = nullptr);
   bool is_running() const { return current_ != nullptr; }
   // The reading stops at its next step, within some milliseconds.
   void give_up();

@@ -8,6 +8,7 @@
 #include "core/base/utf8.h"
 #include "core/session/session_tensors.h"
 #include "core/session/tensor_mapping.h"
+#include "core/session/tensor_origin.h"
 
 namespace qkv {
 
@@ -258,6 +259,7 @@ Result<Session> apply_mapping(const TensorSet& files, const TensorMapping& mappi
   if (const Status named = name_tokens(reader, session); !named.ok()) return named.error();
   const Result<Shapes> shapes = check_session(session);
   if (!shapes.ok()) return shapes.error();
+  session.origin = origin_of(files, mapping);
   if (shapes.value().nk >= kManyKeys) session.view.weights_range.mode = RangeMode::kLog;
   return session;
 }

@@ -7,6 +7,7 @@
 
 #include "core/attention/causes.h"
 #include "core/session/session.h"
+#include "core/session/tensor_layout.h"
 #include "core/tensor_io/npz.h"
 #include "core/tensor_io/tensor_file.h"
 
@@ -17,6 +18,10 @@ struct NamePair {
   std::string theirs;
   std::vector<std::uint64_t> leading = {};
   MatrixKind ours = MatrixKind::kAttn;
+  std::optional<TensorReading> reading = {};  // what its axes are, where that is said; heads are ours
+  bool is_required = true;                    // else it is left alone where it does not fit
+
+  bool is_said_more() const { return reading.has_value() || !leading.empty(); }
 };
 // kUsage saying what is wrong with the text.
 Result<NamePair> parse_name_pair(std::string_view text);

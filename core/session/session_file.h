@@ -15,15 +15,20 @@ namespace qkv {
 // Whether the bytes look like a session file (a JSON object) rather than tensors.
 bool looks_like_session(std::span<const std::byte> head);
 
-// `folder` resolves {"file": …, "name": …} tensors. Errors name the key and both numbers where shapes differ;
+// Where a file that the session at `path` names is looked for.
+std::filesystem::path folder_of(const std::filesystem::path& path);
+
+// `folder` resolves {"file": …, "name": …} tensors, which are refused where it is empty: text that is no file has
+// nothing beside it. Errors name the key and both numbers where shapes differ;
 // JSON errors carry line and column.
 // `progress` expects and counts the text and the tensors that it refers to.
 Result<Session> parse_session(std::string_view json, const std::filesystem::path& folder,
                               ReadProgress* progress = nullptr);
 
 // One matrix row per line, shortest numbers that read back to the same float32, keys in a fixed order.
-// NaN and infinities, which JSON lacks, are the strings "nan", "inf", "-inf".
-std::string session_to_json(const Session& session);
+// NaN and infinities, which JSON lacks, are the strings "nan", "inf", "-inf". Files that the numbers came from are
+// named relative to `folder`, by their whole path where it is empty.
+std::string session_to_json(const Session& session, const std::filesystem::path& folder = {});
 
 Result<Session> read_session(const std::filesystem::path& path);
 Status write_session(const Session& session, const std::filesystem::path& path);

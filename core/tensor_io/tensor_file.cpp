@@ -116,7 +116,7 @@ Status check_memory(std::uint64_t bytes) {
 }  // namespace
 
 struct TensorFile::Content {
-  MappedFile file;
+  std::shared_ptr<const MappedFile> file;  // of every reading of it
   TensorListing listing;
 
   Result<std::size_t> index_of(std::string_view name) const {
@@ -130,15 +130,15 @@ struct TensorFile::Content {
   // Bytes of a tensor's data.
   Result<Fetched> fetch(std::size_t index, std::uint64_t begin, std::uint64_t count, ReadProgress* progress) const {
     const StoredTensor& stored = listing.stored[index];
-    const Status unchanged = file.check_length();
+    const Status unchanged = file->check_length();
     if (!unchanged.ok()) return unchanged.error();
     Fetched fetched;
     if (stored.place == StoredTensor::Place::kFile) {
       fetched.bytes =
-          file.bytes().subspan(static_cast<std::size_t>(stored.offset + begin), static_cast<std::size_t>(count));
+          file->bytes().subspan(static_cast<std::size_t>(stored.offset + begin), static_cast<std::size_t>(count));
       return fetched;
     }
-    const Result<ZipArchive> archive = ZipArchive::open(file.bytes());
+    const Result<ZipArchive> archive = ZipArchive::open(file->bytes());
     if (!archive.ok()) return archive.error();
     using Check = ZipArchive::Check;
     const Check check = count < listing.infos[index].bytes ? Check::kPartAlone : Check::kChecksum;
@@ -264,8 +264,17 @@ Result<TensorFile> TensorFile::from_file(MappedFile file, std::string stem, cons
   Result<TensorListing> listing = list_tensors(file.bytes(), stem, options, progress);
   if (!listing.ok()) return listing.error();
   TensorFile opened;
-  opened.content_ = std::make_shared<const Content>(Content{std::move(file), std::move(listing).value()});
+  opened.content_ = std::make_shared<const Content>(
+      Content{std::make_shared<const MappedFile>(std::move(file)), std::move(listing).value()});
   return opened;
+}
+
+Result<TensorFile> TensorFile::with(const TensorOptions& options) const {
+  TensorListing listing = content_->listing;
+  if (const Status applied = apply_options(listing, options); !applied.ok()) return applied.error();
+  TensorFile changed;
+  changed.content_ = std::make_shared<const Content>(Content{content_->file, std::move(listing)});
+  return changed;
 }
 
 const std::vector<TensorInfo>& TensorFile::tensors() const { return content_->listing.infos; }

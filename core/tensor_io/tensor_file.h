@@ -47,6 +47,9 @@ class TensorFile {
   static Result<TensorFile> from_file(MappedFile file, std::string stem, const TensorOptions& options = {},
                                       ReadProgress* progress = nullptr);
 
+  // The same file read with other options, without opening it again. Errors as open().
+  Result<TensorFile> with(const TensorOptions& options) const;
+
   const std::vector<TensorInfo>& tensors() const;
   const TensorInfo* find(std::string_view name) const;
 

@@ -186,6 +186,7 @@ Status read_as_bfloat16(TensorListing& listing, const std::string& name) {
                      ", not uint16");
   }
   stored.element.type = ElementType::kBfloat16;
+  stored.is_uint16 = true;
   found->dtype = dtype_name(ElementType::kBfloat16);
   return Done{};
 }
@@ -201,14 +202,23 @@ Result<TensorListing> list_by_content(std::span<const std::byte> file, const std
 
 }  // namespace
 
+Status apply_options(TensorListing& listing, const TensorOptions& options) {
+  for (std::size_t i = 0; i < listing.stored.size(); ++i) {
+    if (!std::exchange(listing.stored[i].is_uint16, false)) continue;
+    listing.stored[i].element.type = ElementType::kUint16;
+    listing.infos[i].dtype = dtype_name(ElementType::kUint16);
+  }
+  for (const std::string& name : options.bfloat16) {
+    if (const Status status = read_as_bfloat16(listing, name); !status.ok()) return status;
+  }
+  return Done{};
+}
+
 Result<TensorListing> list_tensors(std::span<const std::byte> file, const std::string& stem,
                                    const TensorOptions& options, ReadProgress* progress) {
   Result<TensorListing> listing = list_by_content(file, stem, progress);
   if (!listing.ok()) return listing;
-  for (const std::string& name : options.bfloat16) {
-    const Status status = read_as_bfloat16(listing.value(), name);
-    if (!status.ok()) return status.error();
-  }
+  if (const Status applied = apply_options(listing.value(), options); !applied.ok()) return applied.error();
   return listing;
 }
 

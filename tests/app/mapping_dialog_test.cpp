@@ -1,54 +1,20 @@
 // The dialog in which a person says what the tensors of a file are.
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "app/panels/opening.h"
-#include "core/base/file.h"
-#include "core/tensor_io/npz.h"
 #include "tests/app/harness.h"
+#include "tests/app/mapping_on_disk.h"
 
 using namespace qkv;
+using namespace qkv::test;
 
 namespace {
-
-namespace fs = std::filesystem;
-using Shape = std::vector<std::uint64_t>;
-
-NamedArray array_of(const std::string& name, const Shape& shape, int salt) {
-  std::size_t size = 1;
-  for (const std::uint64_t axis : shape) size *= axis;
-  std::vector<float> values(size);
-  for (std::size_t i = 0; i < size; ++i) values[i] = 0.1f * static_cast<float>((i * 7 + salt) % 23) - 1;
-  return {name, shape, std::move(values)};
-}
-
-// A file of tensors that is removed with the test.
-class TensorsOnDisk {
- public:
-  explicit TensorsOnDisk(const std::vector<NamedArray>& arrays)
-      : path_(fs::temp_directory_path() / ("qkv_mapping_" + std::to_string(::getpid()) + ".npz")) {
-    const Result<Bytes> bytes = npz_bytes(arrays);
-    REQUIRE(bytes.ok());
-    REQUIRE(write_file_atomically(path_, bytes.value()).ok());
-  }
-  ~TensorsOnDisk() {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
-  TensorsOnDisk(const TensorsOnDisk&) = delete;
-  TensorsOnDisk& operator=(const TensorsOnDisk&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 std::vector<NamedArray> tokens_or_heads_first() {
   return {array_of("query", {5, 3, 4}, 1), array_of("key", {5, 3, 4}, 2), array_of("value", {5, 3, 4}, 3)};
