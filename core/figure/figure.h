@@ -91,18 +91,17 @@ std::string view_colormap(const ViewSettings& look, MatrixKind kind);
 // they are computed.
 Status check_figure_size(const Shapes& shapes);
 
-// Lays out what `spec` asks for, through `lens` where there is one: what it was made of is `trace`. Both must outlive
-// the figure. Errors: kBadInput where the trace has no such
-// matrix or head, or a picture of pixels would exceed kMaxFigurePx on a side or kMaxFigureArea (with the largest cell
-// size that fits).
+// Lays out what `spec` asks for, through `lens` where there is one, which was made of `trace`. Both must outlive the
+// figure. Errors: kBadInput where the trace has no such matrix or head, or a picture of pixels would exceed kMaxFigurePx
+// on a side or kMaxFigureArea (with the largest cell size that fits).
 inline constexpr double kMaxFigurePx = 30000;
 inline constexpr double kMaxFigureArea = 2.5e8;  // 1 GB of pixels
 Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,
                              const TextShaper& shaper, const LensCells* lens = nullptr);
 
 // {"width", "height", "matrices": [{matrix, head, rows, cols, x, y, cell_w, cell_h, range, colormap}]} in pixels of the
-// picture, `scale` of them a unit; "transposed" and "log" only where true, "shows" where the
-// numbers are not the computation's own.
+// picture, `scale` of them a unit; "transposed" and "log" only where true, "shows" where the numbers are not the
+// computation's own.
 std::string layout_json(const Figure& figure, double scale = 1);
 
 }  // namespace qkv
