@@ -92,8 +92,8 @@ std::string view_colormap(const ViewSettings& look, MatrixKind kind);
 Status check_figure_size(const Shapes& shapes);
 
 // Lays out what `spec` asks for, through `lens` where there is one, which was made of `trace`. Both must outlive the
-// figure. Errors: kBadInput where the trace has no such matrix or head, or a picture of pixels would exceed kMaxFigurePx
-// on a side or kMaxFigureArea (with the largest cell size that fits).
+// figure. Errors: kBadInput where the trace has no such matrix or head, or a picture of pixels would exceed
+// kMaxFigurePx on a side or kMaxFigureArea (with the largest cell size that fits).
 inline constexpr double kMaxFigurePx = 30000;
 inline constexpr double kMaxFigureArea = 2.5e8;  // 1 GB of pixels
 Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,

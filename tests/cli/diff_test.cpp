@@ -26,7 +26,8 @@ const std::string kCausal = kData + "sdpa/causal.npz";
 
 TEST_CASE("NumPy's numbers and a trained model's layer are equal to ours") {
   const Finished equal = qkvlab({"diff", kCausal, kCausal, "--causal"});
-  check_says(equal, 0, {"equal, to the last digit: q, k, v, keep\n", "equal, off by at most ", "heads_out (theirs: out)"});
+  check_says(equal, 0,
+             {"equal, to the last digit: q, k, v, keep\n", "equal, off by at most ", "heads_out (theirs: out)"});
   CHECK(!has(equal.out, "cause"));
   const std::string layer = kData + "multi_head_layer.npz";
   CHECK(qkvlab({"diff", layer, layer, "--causal"}).exit_code == 0);

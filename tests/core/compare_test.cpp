@@ -139,8 +139,7 @@ TEST_CASE("what ALiBi adds is compared where both have it, and a wrong slope is 
   CHECK_FALSE(wrong.diagnosis.inputs_differ);
   Session plain = session;
   plain.problem.options.alibi = false;
-  CHECK(refusal(plain, {{"alibi", {4, 5, 7}, added(1)}}) ==
-        "\"alibi\": this session has no alibi to compare it with");
+  CHECK(refusal(plain, {{"alibi", {4, 5, 7}, added(1)}}) == "\"alibi\": this session has no alibi to compare it with");
   const Result<Comparison> sessions = compare_sessions(session, session);
   REQUIRE(sessions.ok());
   const auto is_alibi = [](const Difference& each) { return each.kind == MatrixKind::kAlibi; };
