@@ -270,9 +270,8 @@ void App::Impl::draw_dialogs() {
   if (const auto chosen = draw_file_dialog(ui, dialogs.file)) file_chosen(dialogs.file.purpose, *chosen);
   opening.draw(ui);
   if (auto opened = opening.take()) show_opened(std::move(*opened));
-  const std::filesystem::path mapped = dialogs.mapping.path;
-  if (auto session = draw_mapping_dialog(ui, dialogs.mapping)) take_opened(std::move(*session), mapped, false);
-  if (const auto request = draw_export_dialog(ui, input(), dialogs.exporting)) export_picture(*request);
+  draw_mapping();
+  if (const auto request = draw_export_dialog(ui, picture_source(input()), dialogs.exporting)) export_picture(*request);
   if (dialogs.exporting.browse) {
     dialogs.exporting.browse = false;
     open_file_dialog(dialogs.file, FilePurpose::kExport, dialogs.exporting.path.edit.text);
@@ -286,6 +285,21 @@ void App::Impl::draw_dialogs() {
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   draw_toasts(ui, toasts, {size.x / 2, size.y - kStatusHeight});
   ImGui::PopFont();
+}
+
+void App::Impl::draw_mapping() {
+  MappingDialogState& mapping = dialogs.mapping;
+  const std::filesystem::path mapped = mapping.path;
+  if (auto session = draw_mapping_dialog(ui, mapping)) take_opened(std::move(*session), mapped, false);
+  if (std::exchange(mapping.wants_file, false)) {
+    open_file_dialog(dialogs.file, FilePurpose::kAddTensors,
+                     mapped.empty() ? export_folder() / "" : mapped.parent_path() / "");
+  }
+  // Taken up again when a file was chosen or none.
+  if (mapping.is_waiting && !dialogs.file.open) {
+    resume(mapping);
+    redraw = true;
+  }
 }
 
 void App::Impl::apply_queue() {
@@ -332,13 +346,18 @@ void App::Impl::compare_with(const std::filesystem::path& other) {
   redraw = true;
 }
 
+PictureSource App::Impl::picture_source(const StageInput& in) const {
+  if (!compare.shown || compare.result == nullptr || !compare.failure.empty()) return {in};
+  return {in, compare.result.get(), shown_comparison(*compare.result, compare)};
+}
+
 void App::Impl::update_comparison() {
   if (compare.shown && compare.asked_for.lock() != computed) {
     compare.asked_for = computed;
-    compare_engine.request({computed->session, compare.other});
+    compare_engine.request({computed->session, compare.other, ++version});
   }
-  if (auto result = compare_engine.take_result(); result && result->other == compare.other) {
-    compare.result = std::move(result);
+  if (auto result = compare_engine.take_result(); result && (*result)->other == compare.other) {
+    compare.result = std::move(*result);
     compare.failure.clear();
     redraw = true;
   }
@@ -362,7 +381,9 @@ void App::Impl::update_lens() {
     if (lens_request != request) lens_engine.request(request);
     lens_request = std::move(request);
   }
-  if (auto result = lens_engine.take_result(); result && lens_request && result->request.lens == wanted) lens = result;
+  if (auto result = lens_engine.take_result(); result && lens_request && (*result)->request.lens == wanted) {
+    lens = std::move(*result);
+  }
   if (lens && lens->request.lens != wanted) lens.reset();
   if (const auto error = lens_engine.take_error(); error && lens_request) {
     say(error->message, 9);

@@ -7,9 +7,8 @@
 
 #include "app/app.h"
 #include "app/assets.h"
-#include "app/engine/compare.h"
+#include "app/engine/background.h"
 #include "app/engine/engine.h"
-#include "app/engine/lens.h"
 #include "app/panels/cell_editor.h"
 #include "app/panels/compare_tab.h"
 #include "app/panels/export_dialog.h"
@@ -97,6 +96,8 @@ struct App::Impl {
     const TokenStyle tokens = history.current().view.raw_tokens ? TokenStyle::kStored : detected_tokens;
     return {history.current(), *computed, version, lens.get(), sources.get(), tokens};
   }
+  // What pictures are made of; `in` outlives it.
+  PictureSource picture_source(const StageInput& in) const;
   CommandContext context() const;
   bool is_asking() const { return dialogs.any_open() || opening.is_running(); }
   void begin_ui();
@@ -105,6 +106,7 @@ struct App::Impl {
   void draw_stage(ImVec2 min, ImVec2 max);
   void draw_splitters(ImVec2 min, ImVec2 max, float left, float right);
   void draw_dialogs();
+  void draw_mapping();
   void apply_queue();
   void recompute();  // after the session changed
   void take_results();
@@ -117,7 +119,11 @@ struct App::Impl {
   void run(CommandId command);
   void run_view_command(CommandId command);
   void replace_session(Session session, std::filesystem::path from);
+  void wait_for_newest();
+
+  // app_files.cpp: files in and out
   void load(const std::filesystem::path& from, bool ask_what_is_what = false);
+  void open_clipboard();
   void show_opened(FileOpening::Finished file);
   void take_opened(Session session, const std::filesystem::path& from, bool is_session);
   void save_to(const std::filesystem::path& to);
@@ -126,7 +132,7 @@ struct App::Impl {
   void export_picture(const ExportRequest& request);
   void save_arrays(FilePurpose purpose, const std::filesystem::path& to);
   void file_chosen(FilePurpose purpose, const std::filesystem::path& chosen);
-  void wait_for_newest();
+  std::filesystem::path open_folder() const;
   std::filesystem::path export_folder() const;
   void remember(const std::filesystem::path& file);
 };

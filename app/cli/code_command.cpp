@@ -1,6 +1,7 @@
 // `qkvlab code`: a session as a script or a document that computes or typesets it elsewhere.
 #include "app/cli/attention_flags.h"
 #include "app/cli/commands.h"
+#include "app/cli/map_flags.h"
 #include "core/session/code.h"
 
 namespace qkv::cli {
@@ -11,6 +12,7 @@ namespace fs = std::filesystem;
 struct CodeArguments {
   std::optional<std::string> file, out, as;
   AttentionFlags attention;
+  MapFlags mapping;
 };
 
 Result<CodeKind> parse_kind(const std::string& text) {
@@ -50,7 +52,7 @@ Status write_with_data(const CodeArguments& arguments, CodeKind kind, const Sess
 Status code(const CodeArguments& arguments) {
   const Result<CodeKind> kind = parse_kind(*arguments.as);
   if (!kind.ok()) return kind.error();
-  Result<Input> input = open_input(*arguments.file);
+  Result<Input> input = open_input(*arguments.file, arguments.mapping);
   if (!input.ok()) return input.error();
   Session& session = input.value().session;
   if (const Status set = apply_attention_flags(arguments.attention, session); !set.ok()) return set;
@@ -78,12 +80,15 @@ int code_command(const Arguments& words) {
       "Writes FILE as code that stands alone: a NumPy or PyTorch script that computes it in float64 with every\n"
       "option, step by step, or a LaTeX document with the formula and each step's numbers.",
       "qkvlab code"};
-  add_text(app, "FILE", arguments.file, "", "Session or tensors (.npz, .npy), or the name of an example")->required();
+  add_text(app, "FILE", arguments.file, "",
+           "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
+      ->required();
   add_text(app, "--as", arguments.as, "KIND", "numpy, pytorch or latex")->required();
   add_text(app, "-o,--out", arguments.out, "OUT",
            "File to write; without it the code is printed. A script with more than " +
                std::to_string(kMostWrittenNumbers) + " numbers loads them from OUT.npz, which is written beside it");
   add_attention_flags(app, arguments.attention);
+  add_map_flags(app, arguments.mapping);
   app.footer(
       "A script prints the weights and the result; python3 OUT.py STEPS.npz saves every step there.\n"
       "\n"

@@ -8,6 +8,7 @@
 
 #include "app/assets.h"
 #include "app/cli/help.h"
+#include "core/base/ascii.h"
 #include "core/base/number_text.h"
 #include "core/base/utf8.h"
 #include "core/session/session_file.h"
@@ -61,8 +62,7 @@ std::optional<int> parse_arguments(CLI::App& app, const std::string& usage, cons
     std::string message = error.what();
     // A word in capitals, such as FILE, is the name of an argument.
     const bool is_name = message.size() > 1 && std::isupper(static_cast<unsigned char>(message[1])) != 0;
-    if (!message.empty() && !is_name)
-      message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
+    if (!is_name) message.replace(0, 1, lower_ascii(message.substr(0, 1)));
     while (!message.empty() && (message.back() == '\n' || message.back() == '.')) message.pop_back();
     return report(usage_error(message + "; see " + app.get_name() + " --help"));
   }

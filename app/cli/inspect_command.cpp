@@ -1,12 +1,15 @@
 // `qkvlab inspect`: what a session or tensor file holds.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "app/cli/commands.h"
 #include "app/cli/mapping_report.h"
+#include "app/cli/reading_line.h"
 #include "app/cli/table.h"
 #include "core/attention/given_weights.h"
 #include "core/base/number_text.h"
+#include "core/session/session_differences.h"
 #include "core/session/session_file.h"
 #include "core/tensor_io/tensor_file.h"
 
@@ -92,13 +95,10 @@ Row options_row(const AttentionOptions& options, const Shapes& shapes) {
 }
 
 std::string session_table(const Session& session, const Shapes& shapes) {
-  const bool projected = std::holds_alternative<ProjectedSource>(session.problem.source);
   const bool given = is_weights_only(session.problem.source);
   std::vector<Row> rows;
   rows.push_back({"session", printable(session.title)});
-  rows.push_back({"source", given       ? "attention weights as given"
-                            : projected ? "Q, K, V projected from X"
-                                        : "Q, K, V as given"});
+  rows.push_back({"source", std::string(source_words(session.problem.source))});
   rows.push_back({"tokens", std::to_string(shapes.nq) + ": " + joined(session.tokens)});
   if (session.key_tokens) rows.push_back({"keys", std::to_string(shapes.nk) + ": " + joined(*session.key_tokens)});
   std::string heads = std::to_string(shapes.heads);
@@ -118,10 +118,16 @@ std::string session_table(const Session& session, const Shapes& shapes) {
   return table(rows);
 }
 
-Json array_json(const TensorInfo& array) {
+// Whether 16-bit unsigned integers are read as bfloat16 numbers.
+bool is_bfloat16(const NamedTensors& file, const TensorInfo& array) {
+  return std::ranges::find(file.bfloat16, array.name) != file.bfloat16.end();
+}
+
+Json array_json(const TensorInfo& array, bool is_bfloat16) {
   Json json;
   json["name"] = array.name;
   json["dtype"] = array.dtype;
+  if (is_bfloat16) json["stored"] = "uint16";
   json["shape"] = array.shape;
   json["bytes"] = array.bytes;
   json["readable"] = array.problem.empty();
@@ -129,10 +135,11 @@ Json array_json(const TensorInfo& array) {
   return json;
 }
 
-std::string arrays_table(const TensorFile& file) {
+std::string arrays_table(const NamedTensors& file) {
   std::vector<Row> rows{{"name", "dtype", "shape", "readable"}};
-  for (const TensorInfo& array : file.tensors()) {
-    rows.push_back({printable(array.name), printable(array.dtype), shape_text(array.shape),
+  for (const TensorInfo& array : file.file.tensors()) {
+    const std::string stored = is_bfloat16(file, array) ? " (stored as uint16)" : "";
+    rows.push_back({printable(array.name), printable(array.dtype) + stored, shape_text(array.shape),
                     array.problem.empty() ? "yes" : "no: " + printable(array.problem)});
   }
   return table(rows);
@@ -149,8 +156,12 @@ std::string dump(const std::string& name, const char* kind, const Json& content)
 Status inspect_session(const std::string& name, const Session& session, bool as_json) {
   const Result<Shapes> shapes = check_session(session);
   if (!shapes.ok()) return located(name, shapes.error());
-  if (as_json) return print(dump(name, "session", session_json(session, shapes.value())));
-  return print(session_table(session, shapes.value()));
+  if (as_json) {
+    Json json = session_json(session, shapes.value());
+    if (session.origin != nullptr) json["mapping"] = origin_json(session);
+    return print(dump(name, "session", json));
+  }
+  return print(session_table(session, shapes.value()) + origin_table(session));
 }
 
 Status inspect_tensors(const std::string& name, const TensorFile& file, const MapFlags& flags, bool as_json) {
@@ -159,9 +170,10 @@ Status inspect_tensors(const std::string& name, const TensorFile& file, const Ma
   const Result<TensorSet> files = tensor_set(name, file, flags);
   if (!files.ok()) return files.error();
   const MappingProposal proposal = propose_mapping(files.value(), request.value());
-  if (!as_json) return print(arrays_table(file) + "\n" + mapping_table(files.value(), proposal, flags));
+  const NamedTensors& shown = files.value().front();
+  if (!as_json) return print(arrays_table(shown) + "\n" + mapping_table(files.value(), proposal, flags));
   Json arrays = Json::array();
-  for (const TensorInfo& array : file.tensors()) arrays.push_back(array_json(array));
+  for (const TensorInfo& array : shown.file.tensors()) arrays.push_back(array_json(array, is_bfloat16(shown, array)));
   return print(dump(name, "tensors", {{"arrays", arrays}, {"mapping", mapping_json(files.value(), proposal, flags)}}));
 }
 
@@ -173,12 +185,16 @@ Status inspect(const std::string& name, const MapFlags& flags, bool as_json) {
   }
   Result<MappedFile> content = map_input(name, path.value());
   if (!content.ok()) return content.error();
+  std::optional<ReadingLine> line(name);
   const std::span<const std::byte> bytes = content.value().bytes();
   if (looks_like_session(bytes)) {
-    const Result<Session> session = parse_session(as_text(bytes), path.value().parent_path());
+    const Result<Session> session = parse_session(as_text(bytes), folder_of(path.value()), line->progress());
+    line.reset();
     return session.ok() ? inspect_session(name, session.value(), as_json) : Status(located(name, session.error()));
   }
-  const Result<TensorFile> file = TensorFile::from_file(std::move(content).value(), path.value().stem().string());
+  const Result<TensorFile> file =
+      TensorFile::from_file(std::move(content).value(), path.value().stem().string(), {}, line->progress());
+  line.reset();
   return file.ok() ? inspect_tensors(name, file.value(), flags, as_json) : Status(located(name, file.error()));
 }
 
@@ -189,8 +205,8 @@ int inspect_command(const Arguments& words) {
   MapFlags mapping;
   bool as_json = false;
   CLI::App app{
-      "Says what FILE holds: of a session its tokens, shapes and options; of tensors each array's name,\n"
-      "type and shape, whether it can be read, and what it would be to a session.",
+      "Says what FILE holds: of a session its tokens, shapes and options, and the files that its numbers came\n"
+      "from; of tensors each array's name, type and shape, whether it can be read, and what it would be to a session.",
       "qkvlab inspect"};
   add_text(app, "FILE", file, "", "Session or tensors (.npz, .npy, .safetensors, .csv), or the name of an example")
       ->required();

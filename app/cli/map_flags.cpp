@@ -1,6 +1,10 @@
 #include "app/cli/map_flags.h"
 
+#include <algorithm>
+
+#include "app/cli/reading_line.h"
 #include "core/base/utf8.h"
+#include "core/session/bfloat16_bits.h"
 #include "core/session/session_file.h"
 
 namespace qkv::cli {
@@ -37,22 +41,12 @@ Error questions_error(const std::string& name, const MappingProposal& proposal, 
   return located(name, bad_input(text));
 }
 
-Result<Session> mapped_session(const std::string& name, const fs::path& path, TensorFile file, const MapFlags& flags) {
-  const Result<MappingRequest> request = mapping_request(flags);
-  if (!request.ok()) return request.error();
-  const Result<TensorSet> files = tensor_set(name, std::move(file), flags);
-  if (!files.ok()) return files.error();
-  const MappingProposal proposal = propose_mapping(files.value(), request.value());
-  if (proposal.error) {
-    Error error = located(name, *proposal.error);
-    const bool nothing_found = proposal.modules.empty() && !flags.map;
-    if (nothing_found) error.message += "; say which tensor is what with --map ROLE=NAME, and join files by --with";
-    return error;
-  }
-  if (!proposal.questions.empty()) return questions_error(name, proposal, flags);
-  Result<Session> session = apply_mapping(files.value(), proposal.mapping, sanitize_utf8(path.stem().string()));
-  if (!session.ok()) return located(name, session.error());
-  return session;
+// The place of a file that can be gone back to.
+fs::path place_of(const std::string& name) {
+  std::error_code problem;
+  if (!fs::is_regular_file(name, problem)) return {};
+  const fs::path whole = fs::absolute(name, problem);
+  return problem ? fs::path() : whole.lexically_normal();
 }
 
 }  // namespace
@@ -73,12 +67,14 @@ void add_map_flags(CLI::App& app, MapFlags& flags, std::string_view layout_flag)
   add_text(app, "--kv-heads", flags.kv_heads, "N", "How many heads K and V have (default: by their width)");
   add_text(app, "--layer", flags.layer, "N", "Which layer, counted as in the file (default: the first)");
   add_text(app, "--batch", flags.batch, "N", "Which entry of a batch, counted from 0 (default: 0)");
+  app.add_flag("--uint16-is-bfloat16", flags.uint16_is_bfloat16,
+               "Arrays of 16-bit unsigned integers (<u2) hold the bits of bfloat16 numbers");
   add_text(app, "--module", flags.module, "PATH", "Which attention, where a model has several: decoder, cross_attn");
 }
 
 bool has_any(const MapFlags& flags) {
   return !flags.with.empty() || flags.map || flags.layout || flags.heads || flags.kv_heads || flags.layer ||
-         flags.batch || flags.module;
+         flags.batch || flags.module || flags.uint16_is_bfloat16;
 }
 
 Result<MappingRequest> mapping_request(const MapFlags& flags) {
@@ -95,14 +91,38 @@ Result<MappingRequest> mapping_request(const MapFlags& flags) {
   return request;
 }
 
-Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags) {
-  TensorSet files = {{name, std::move(file)}};
+Result<TensorSet> tensor_set(const std::string& name, TensorFile file, const MapFlags& flags, ReadProgress* progress) {
+  TensorSet files = {{name, std::move(file), place_of(name)}};
   for (const std::string& other : flags.with) {
-    Result<TensorFile> opened = TensorFile::open(other);
+    Result<TensorFile> opened = TensorFile::open(other, {}, progress);
     if (!opened.ok()) return located(other, with_deed("cannot be read", opened.error()));
-    files.push_back({other, std::move(opened).value()});
+    files.push_back({other, std::move(opened).value(), place_of(other)});
   }
+  if (!flags.uint16_is_bfloat16) return files;
+  for (NamedTensors& each : files) each = with_bfloat16(std::move(each));
+  const auto has_some = [](const NamedTensors& each) { return !each.bfloat16.empty(); };
+  if (std::ranges::none_of(files, has_some)) return located(name, no_uint16());
   return files;
+}
+
+Error no_uint16() {
+  return usage_error("--uint16-is-bfloat16: there is no array of 16-bit unsigned integers (uint16)");
+}
+
+Result<Input> mapped_input(const std::string& name, const TensorSet& files, const MappingRequest& request,
+                           const MapFlags& flags, ReadProgress* progress) {
+  const MappingProposal proposal = propose_mapping(files, request);
+  if (proposal.error) {
+    Error error = located(name, *proposal.error);
+    const bool nothing_found = proposal.modules.empty() && !flags.map;
+    if (nothing_found) error.message += "; say which tensor is what with --map ROLE=NAME, and join files by --with";
+    return error;
+  }
+  if (!proposal.questions.empty()) return questions_error(name, proposal, flags);
+  const std::string title = sanitize_utf8(fs::path(name).stem().string());
+  Result<Session> session = apply_mapping(files, proposal.mapping, title, progress);
+  if (!session.ok()) return located(name, session.error());
+  return Input{std::move(session).value(), name, false};
 }
 
 std::string settling_flag(const MappingQuestion& question, const MapFlags& flags) {
@@ -132,12 +152,15 @@ Result<Input> open_input(const std::string& name, const MapFlags& flags) {
     if (name == "worked_example") return Input{worked_example(), {}, false};
     return path.error();
   }
-  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path.value());
+  ReadingLine line(name);
+  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path.value(), line.progress());
   if (!opened.ok()) return located(name, with_deed("cannot be read", opened.error()));
   if (TensorFile* file = std::get_if<TensorFile>(&opened.value())) {
-    Result<Session> session = mapped_session(name, path.value(), std::move(*file), flags);
-    if (!session.ok()) return session.error();
-    return Input{std::move(session).value(), path.value(), false};
+    const Result<MappingRequest> request = mapping_request(flags);
+    if (!request.ok()) return request.error();
+    const Result<TensorSet> files = tensor_set(name, std::move(*file), flags, line.progress());
+    if (!files.ok()) return files.error();
+    return mapped_input(name, files.value(), request.value(), flags, line.progress());
   }
   if (has_any(flags)) {
     return located(name, usage_error("is a session, which says itself what is what: --map, --with and the like are for "

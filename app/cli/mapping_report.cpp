@@ -1,6 +1,10 @@
 #include "app/cli/mapping_report.h"
 
+#include <algorithm>
+#include <system_error>
+
 #include "app/cli/table.h"
+#include "core/session/tensor_origin.h"
 
 namespace qkv::cli {
 namespace {
@@ -43,6 +47,21 @@ Json tensor_json(const TensorSet& files, const MappedTensor& mapped) {
   json["layout"] = layout_text(mapped.reading.layout);
   json["why"] = mapped.why;
   return json;
+}
+
+// "LBHNN, layer 1, batch 0".
+std::string reading_text(const TensorReading& reading) {
+  std::string text = layout_text(reading.layout);
+  if (has_axis(reading.layout, 'L')) text += ", layer " + std::to_string(reading.layer);
+  if (has_axis(reading.layout, 'B')) text += ", batch " + std::to_string(reading.batch);
+  return text;
+}
+
+// The file as it is reached from here.
+std::string file_text(const std::filesystem::path& path) {
+  std::error_code problem;
+  const std::filesystem::path near = std::filesystem::proximate(path, problem);
+  return (problem ? path : near).string();
 }
 
 }  // namespace
@@ -91,6 +110,42 @@ Json mapping_json(const TensorSet& files, const MappingProposal& proposal, const
     json["questions"].push_back(question_json(question, flags));
   }
   if (proposal.error) json["problem"] = proposal.error->message;
+  return json;
+}
+
+std::string origin_table(const Session& session) {
+  if (session.origin == nullptr) return "";
+  std::vector<Row> rows{{"read from", "tensor", "layout", "file", "now"}};
+  const std::vector<MappedTensor>& tensors = session.origin->mapping.tensors;
+  const std::vector<OriginNow> now = check_origin(session);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const OriginFile& file = session.origin->files[tensors[i].file];
+    const bool is_bfloat16 = std::ranges::find(file.bfloat16, tensors[i].name) != file.bfloat16.end();
+    rows.push_back({std::string(role_key(tensors[i].role)), printable(tensors[i].name),
+                    reading_text(tensors[i].reading) + (is_bfloat16 ? ", uint16 as bfloat16" : ""),
+                    printable(file_text(file.path)), printable(now[i].words)});
+  }
+  return "\n" + table(rows);
+}
+
+Json origin_json(const Session& session) {
+  Json json = Json::array();
+  const std::vector<OriginNow> now = check_origin(session);
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const MappedTensor& mapped = session.origin->mapping.tensors[i];
+    const OriginFile& file = session.origin->files[mapped.file];
+    Json row;
+    row["role"] = role_key(mapped.role);
+    row["file"] = file.path.string();
+    row["name"] = mapped.name;
+    row["layout"] = layout_text(mapped.reading.layout);
+    if (has_axis(mapped.reading.layout, 'L')) row["layer"] = mapped.reading.layer;
+    if (has_axis(mapped.reading.layout, 'B')) row["batch"] = mapped.reading.batch;
+    if (std::ranges::find(file.bfloat16, mapped.name) != file.bfloat16.end()) row["stored"] = "uint16";
+    row["is_same"] = now[i].is_same;
+    row["now"] = now[i].words;
+    json.push_back(std::move(row));
+  }
   return json;
 }
 

@@ -11,4 +11,9 @@ namespace qkv::cli {
 std::string mapping_table(const TensorSet& files, const MappingProposal& proposal, const MapFlags& flags);
 nlohmann::ordered_json mapping_json(const TensorSet& files, const MappingProposal& proposal, const MapFlags& flags);
 
+// The mapping that a session was opened by, and what its files say now, with an empty line before it; nothing where it
+// has none.
+std::string origin_table(const Session& session);
+nlohmann::ordered_json origin_json(const Session& session);
+
 }  // namespace qkv::cli

@@ -18,7 +18,7 @@ struct RunArguments {
   std::optional<std::string> file, out, gradient, precision, only, head;
   AttentionFlags attention;
   MapFlags mapping;
-  bool verbose = false;
+  bool labels = false, verbose = false;
 };
 
 // What is written, and what is said about it with --verbose.
@@ -106,6 +106,9 @@ Result<std::optional<std::size_t>> chosen_head(const RunArguments& arguments, co
                                                const Shapes& shapes) {
   const ArrayFormat format = array_format(*arguments.out);
   const std::string out = *arguments.out;
+  if (arguments.labels && format != ArrayFormat::kCsv) {
+    return usage_error("--labels: goes with a .csv file; " + out + " has no room for them");
+  }
   if (format == ArrayFormat::kNpz) {
     if (!arguments.head) return std::optional<std::size_t>();
     return usage_error("--head: goes with one array in a .npy or .csv file; " + out + " takes all heads");
@@ -207,7 +210,13 @@ Status run(const RunArguments& arguments) {
                        (arguments.precision && only.value()[0] == "alibi" ? " with --precision" : ""));
   }
   if (head.value()) arrays[0] = head_of(arrays[0], *head.value());
-  const Result<Bytes> content = array_file(file, arrays);
+  std::optional<TableNames> labels;
+  if (arguments.labels) {
+    const std::vector<std::uint64_t>& shape = arrays[0].shape;
+    labels = names_of(session, *kind_from_key(arrays[0].name), static_cast<Index>(shape[0]),
+                      static_cast<Index>(shape.back()));
+  }
+  const Result<Bytes> content = array_file(file, arrays, labels ? &*labels : nullptr);
   if (!content.ok()) return located(*arguments.out, content.error());
   if (const Status written = write_output(*arguments.out, content.value()); !written.ok()) return written;
   if (!arguments.verbose) return Done{};
@@ -240,6 +249,9 @@ int run_command(const Arguments& words) {
   add_text(app, "--only", arguments.only, "NAMES",
            "Write these arrays alone, such as q,k,v,heads_out; for sessions whose scores are too large to write");
   add_text(app, "--head", arguments.head, "H", "For a .npy or .csv file: the matrix of this head, counted from 0");
+  app.add_flag("--labels", arguments.labels,
+               "For a .csv file: tokens as first row and first column, which qkvlab reads as tokens again; without it "
+               "plain numbers, as np.loadtxt takes them");
   add_attention_flags(app, arguments.attention);
   add_map_flags(app, arguments.mapping);
   app.add_flag("--verbose", arguments.verbose,
@@ -248,7 +260,7 @@ int run_command(const Arguments& words) {
       "Examples:\n"
       "  qkvlab run worked_example -o out.npz\n"
       "  qkvlab run layer.npz --causal --key-valid 1,1,1,0 -o out.npz\n"
-      "  qkvlab run layer.npz --only attn --head 2 -o attn.csv\n"
+      "  qkvlab run layer.npz --only attn --head 2 --labels -o attn.csv\n"
       "  qkvlab run layer.npz --gradient out:0:3 -o gradients.npz\n"
       "  qkvlab run layer.npz --precision bfloat16 --verbose -o bf16.npz\n");
   if (const std::optional<int> code = parse_arguments(app, "FILE -o OUT.npz [options]", words)) return *code;

@@ -1,7 +1,6 @@
 #include "app/engine/engine.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "app/engine/newest_worker.h"
 #include "core/attention/streamed_pass.h"
 #include "core/attention/update.h"
+#include "core/base/sole_holder.h"
 
 namespace qkv {
 namespace {
@@ -24,8 +24,7 @@ using Publish = std::function<void(std::shared_ptr<const Computed>)>;
 
 // What nobody else holds, to be written again.
 std::shared_ptr<Computed> sole_owner(std::shared_ptr<const Computed> spare) {
-  if (spare.use_count() != 1) return nullptr;
-  std::atomic_thread_fence(std::memory_order_acquire);  // what its last reader did comes before what is written now
+  if (!is_sole_holder(spare)) return nullptr;
   return std::const_pointer_cast<Computed>(std::move(spare));
 }
 
@@ -90,9 +89,10 @@ Outcome compute(const Session& session, std::shared_ptr<Computed> spare, const P
 double estimated_seconds(const Problem& problem, const Shapes& shapes, const std::shared_ptr<const Computed>& spare) {
   const double full = estimated_flops(shapes), cells = static_cast<double>(shapes.nq) * static_cast<double>(shapes.nk);
   if (choose_arithmetic(shapes) == Arithmetic::kFloat64) return full / kFloat64Rate;
-  const double flops = spare ? estimated_update_flops(spare->trace, problem) : full;
-  const int heads = spare && flops < full ? count_touched_heads(spare->trace, problem) : shapes.heads;
-  return flops / kFloat32Rate + cells * heads / kDigestRate;
+  UpdateCost cost = {shapes.heads, full};
+  if (spare) cost = estimated_cost(spare->trace, problem);
+  if (cost.flops >= full) cost.heads = shapes.heads;
+  return cost.flops / kFloat32Rate + cells * cost.heads / kDigestRate;
 }
 
 }  // namespace

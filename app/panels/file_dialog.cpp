@@ -11,8 +11,6 @@
 namespace qkv {
 namespace {
 
-bool opens(FilePurpose purpose) { return purpose == FilePurpose::kOpen || purpose == FilePurpose::kOpenTensors; }
-
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxEntries = 5000;
@@ -22,10 +20,14 @@ bool is_input(const fs::path& path) {
   return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings);
 }
 
-bool is_for_reading(FilePurpose purpose) { return opens(purpose) || purpose == FilePurpose::kCompare; }
+bool opens(FilePurpose purpose) { return purpose == FilePurpose::kOpen || purpose == FilePurpose::kOpenTensors; }
+bool is_for_reading(FilePurpose purpose) {
+  return opens(purpose) || purpose == FilePurpose::kAddTensors || purpose == FilePurpose::kCompare;
+}
 
 const char* button_of(FilePurpose purpose) {
   if (purpose == FilePurpose::kCompare) return "Compare";
+  if (purpose == FilePurpose::kAddTensors) return "Add";
   return opens(purpose) ? "Open" : "Save";
 }
 
@@ -113,6 +115,8 @@ const char* title_of(FilePurpose purpose) {
       return "Open";
     case FilePurpose::kOpenTensors:
       return "Open tensors";
+    case FilePurpose::kAddTensors:
+      return "Add a file of tensors";
     case FilePurpose::kCompare:
       return "Compare with";
     case FilePurpose::kSaveAs:
@@ -127,6 +131,16 @@ const char* title_of(FilePurpose purpose) {
       return "Save all matrices as .npz";
   }
   return "";
+}
+
+// At the left of the buttons.
+void draw_labels_switch(Ui& ui, bool& labels) {
+  const ImVec2 window = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+  const ImVec2 at{window.x + 20, window.y + size.y - 48};
+  const Box box{at, {at.x + 34, at.y + 32}};
+  if (switch_field(ui, "file-dialog/labels", box, labels)) labels = !labels;
+  draw_text_in(ui, ImGui::GetWindowDrawList(), FontRole::kText13, {box.max.x + 10, at.y}, {at.x + 360, box.max.y},
+               ui.colors().text, "Tokens as first row and column of a .csv", TextAlign::kLeft);
 }
 
 }  // namespace
@@ -162,6 +176,7 @@ std::optional<fs::path> draw_file_dialog(Ui& ui, FileDialogState& state) {
       text_field(ui, "file-dialog/name", {field.x, field.y + 8}, {field.x + width, field.y + 44}, state.name, look);
   done = done || result.entered;
   std::optional<fs::path> chosen;
+  if (state.purpose == FilePurpose::kSaveMatrix) draw_labels_switch(ui, state.labels);
   if (const int button = modal_buttons(ui, "file-dialog", button_of(state.purpose)); button == 1)
     done = true;
   else if (button == 2 || result.cancelled || (ui.keyboard_is_free() && take_escape(ui)))

@@ -10,7 +10,17 @@
 
 namespace qkv {
 
-enum class FilePurpose { kOpen, kOpenTensors, kCompare, kSaveAs, kExport, kScreenshot, kSaveMatrix, kSaveArrays };
+enum class FilePurpose {
+  kOpen,
+  kOpenTensors,
+  kAddTensors,
+  kCompare,
+  kSaveAs,
+  kExport,
+  kScreenshot,
+  kSaveMatrix,
+  kSaveArrays
+};
 
 struct FileDialogState {
   bool open = false, just_opened = false;
@@ -24,6 +34,7 @@ struct FileDialogState {
   std::vector<Entry> entries;
   std::string clicked;  // entry of the last click: both clicks of a double click must meet it
   std::string problem;  // why the folder cannot be listed
+  bool labels = false;  // of FilePurpose::kSaveMatrix: tokens around the numbers of a .csv file
 };
 
 // Starts the dialog in `at`'s folder with its name filled in.

@@ -1,12 +1,12 @@
 #include "app/panels/frame_panels.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "app/panels/lens.h"
 #include "core/attention/formula.h"
 #include "core/attention/streamed_pass.h"
+#include "core/base/ascii.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -188,7 +188,7 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
   list->AddRectFilled(min, max, to_u32(ui.colors().panel));
   list->AddLine({min.x, min.y + 0.5f}, {max.x, min.y + 0.5f}, to_u32(ui.colors().line));
   const Shapes& s = in.computed.trace.shapes;
-  std::string shapes = "Nq " + std::to_string(s.nq) + " · Nk " + std::to_string(s.nk) + "";
+  std::string shapes = "Nq " + std::to_string(s.nq) + " · Nk " + std::to_string(s.nk);
   if (s.d_k > 0) shapes += " · dₖ " + std::to_string(s.d_k) + " · dᵥ " + std::to_string(s.d_v);
   if (s.d_model > 0) shapes += " · d_model " + std::to_string(s.d_model);
   shapes += " · " + count_text(s.heads, "head", "heads");
@@ -234,12 +234,7 @@ void draw_toasts(Ui& ui, std::vector<Toast>& toasts, ImVec2 bottom_center) {
 namespace {
 
 bool contains_words(std::string_view text, std::string_view words) {
-  const auto lower = [](std::string_view in) {
-    std::string out(in);
-    for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return out;
-  };
-  const std::string haystack = lower(text), needle = lower(words);
+  const std::string haystack = lower_ascii(text), needle = lower_ascii(words);
   std::size_t at = 0;
   while (at < needle.size()) {
     std::size_t end = needle.find(' ', at);

@@ -30,8 +30,7 @@ inline constexpr float kTopBarHeight = 40, kTabBarHeight = 44, kStatusHeight = 2
 void draw_top_bar(Ui& ui, const TopBarInput& input, ActionQueue& queue);
 
 // The tabs, the formula of the tab and the lens at the right, and the heads to choose from below where there are
-// several. Returns the height used.
-// `compare` adds the tab of a comparison, where there is one.
+// several; the tab of a comparison where `compare` has one. Returns the height used.
 float draw_tab_bar(Ui& ui, const StageInput& in, const CompareState& compare, ImVec2 min, float width,
                    ActionQueue& queue);
 

@@ -1,30 +1,79 @@
 #include "app/panels/opening.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
 #include "app/panels/modal.h"
+#include "app/reading_words.h"
 #include "app/ui/keys.h"
-#include "core/base/number_text.h"
 #include "core/session/session_file.h"
 
 namespace qkv {
 namespace {
 
-std::string megabytes(std::uintmax_t bytes) { return format_fixed(static_cast<double>(bytes) / 1048576, 0) + " MiB"; }
+// A bar over the whole width, with words and a percentage below it.
+void draw_progress(Ui& ui, const ReadProgress& progress) {
+  constexpr float kBar = 6, kText = 20;
+  const auto share = static_cast<float>(share_read(progress));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const ImVec2 end{at.x + width, at.y + kBar};
+  ui.widgets->add("opening/progress", at, end);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(at, end, to_u32(ui.colors().line), kBar / 2);
+  // Not narrower than its round ends.
+  const float filled = std::max(kBar, width * share);
+  if (share > 0) list->AddRectFilled(at, {at.x + filled, end.y}, to_u32(ui.colors().accent), kBar / 2);
+  const ImVec2 below{at.x, end.y + 4}, corner{end.x, end.y + 4 + kText};
+  draw_text_in(ui, list, FontRole::kText13, below, corner, ui.colors().text, reading_words(progress), TextAlign::kLeft);
+  draw_text_in(ui, list, FontRole::kText13, below, corner, ui.colors().dim, percent_words(progress), TextAlign::kRight);
+  ImGui::SetCursorScreenPos({at.x, corner.y});
+}
 
 }  // namespace
 
-Result<OpenedFile> open_file(const std::filesystem::path& path) {
-  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path);
+Result<OpenedFile> open_file(const std::filesystem::path& path, ReadProgress* progress, const TensorOrigin* origin) {
+  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path, progress);
   if (!opened) return opened.error();
   if (Session* session = std::get_if<Session>(&opened.value())) return OpenedFile(std::move(*session));
   MappingDialogState asked;
-  open_mapping_dialog(asked, path, std::move(std::get<TensorFile>(opened.value())));
+  open_mapping_dialog(asked, path, std::move(std::get<TensorFile>(opened.value())), progress, origin);
   return OpenedFile(std::move(asked));
 }
 
-void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what) {
+Result<OpenedFile> open_text(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return bad_input("it holds no text: copy a table of numbers, or a session's JSON");
+  }
+  const std::span<const std::byte> bytes = as_bytes(text);
+  if (looks_like_session(bytes)) {
+    Result<Session> session = parse_session(text, {});
+    if (!session) return session.error();
+    return OpenedFile(std::move(session).value());
+  }
+  Result<TensorFile> table = TensorFile::from_bytes(Bytes(bytes.begin(), bytes.end()), "clipboard");
+  if (!table) return table.error();
+  MappingDialogState asked;
+  open_text_dialog(asked, "the clipboard", std::move(table).value());
+  return OpenedFile(std::move(asked));
+}
+
+FileOpening::~FileOpening() {
+  for (Job& job : jobs_) job.progress.cancel();
+}
+
+void FileOpening::give_up() {
+  if (Job* job = std::exchange(current_, nullptr)) job->progress.cancel();
+}
+
+std::size_t FileOpening::threads() const {
+  return static_cast<std::size_t>(std::ranges::count_if(jobs_, [](const Job& job) { return !job.done.load(); }));
+}
+
+void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what,
+                        const std::shared_ptr<const TensorOrigin>& origin) {
+  give_up();
   std::erase_if(jobs_, [](const Job& job) { return job.done.load(); });
   Job& job = jobs_.emplace_back();
   job.path = path;
@@ -33,8 +82,8 @@ void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what
   job.bytes = std::filesystem::file_size(path, failed);
   current_ = &job;
   open_ = just_opened_ = true;
-  job.thread = std::jthread([&job, wake = wake_] {
-    job.opened = open_file(job.path);
+  job.thread = std::jthread([&job, origin, wake = wake_] {
+    job.opened = open_file(job.path, &job.progress, origin.get());
     job.done = true;
     if (wake) wake();
   });
@@ -49,19 +98,23 @@ std::optional<FileOpening::Finished> FileOpening::take() {
 
 void FileOpening::draw(Ui& ui) {
   if (!begin_modal(ui, "opening", "Opening " + (current_ ? current_->path.filename().string() : std::string()),
-                   {460, 190}, open_, just_opened_)) {
+                   {460, 236}, open_, just_opened_)) {
     return;
   }
   if (current_ == nullptr) {
     open_ = false;
     return end_modal(open_);
   }
-  const std::string text = "The file has " + megabytes(current_->bytes) +
+  const std::string text = "The file has " + mebibytes(current_->bytes) +
                            ". Only the tensors that are shown are read; as float32 they take up to " +
-                           megabytes(2 * current_->bytes) + " of memory. The session that is open stays until then.";
-  draw_label_paragraph(ui, ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos(), ImGui::GetContentRegionAvail().x,
-                       text, 13, ui.colors().dim);
-  ui.redraw_within(0.2);
+                           mebibytes(2 * std::max<std::uintmax_t>(current_->bytes, current_->progress.total())) +
+                           " of memory. The session that is open stays until then.";
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, ImGui::GetContentRegionAvail().x, text,
+                                          13, ui.colors().dim);
+  ImGui::SetCursorScreenPos({at.x, at.y + used + 16});
+  draw_progress(ui, current_->progress);
+  ui.redraw_within(0.1);
   if (modal_buttons(ui, "opening", {}) == 2 || take_escape(ui)) {
     give_up();
     open_ = false;

@@ -107,7 +107,7 @@ std::string matrix_file_name(const StageInput& in, MatrixId id) {
 
 std::string arrays_file_name(const StageInput& in) { return file_stem(in.session.title) + ".npz"; }
 
-Result<ArrayContent> matrix_content(const StageInput& in, MatrixId id, const std::filesystem::path& path) {
+Result<ArrayContent> matrix_content(const StageInput& in, MatrixId id, const std::filesystem::path& path, bool labels) {
   const ShownCells cells = displayed_cells(in, id);
   if (!cells) return bad_input("there is no such matrix any more");
   if (is_unfinished(in, id)) return bad_input(kStillComputed);
@@ -124,7 +124,10 @@ Result<ArrayContent> matrix_content(const StageInput& in, MatrixId id, const std
   } else {
     array.values = values;
   }
-  Result<Bytes> bytes = array_file(array_format(path), {std::move(array)});
+  const ArrayFormat format = array_format(path);
+  std::optional<TableNames> names;
+  if (labels && format == ArrayFormat::kCsv) names = names_of(in.computed.session, id.kind, cells.rows, cells.cols);
+  Result<Bytes> bytes = array_file(format, {std::move(array)}, names ? &*names : nullptr);
   if (!bytes) return bytes.error();
   return ArrayContent{std::move(bytes).value(), size_text(cells.rows, cells.cols) + " numbers"};
 }

@@ -27,8 +27,9 @@ struct ArrayContent {
   Bytes bytes;
   std::string words;
 };
-// The matrix as its cells show it, by the name's end as .csv, .npy or .npz.
-Result<ArrayContent> matrix_content(const StageInput& in, MatrixId id, const std::filesystem::path& path);
+// The matrix as its cells show it, by the name's end as .csv, .npy or .npz. `labels`: a .csv file has the tokens around
+// the numbers.
+Result<ArrayContent> matrix_content(const StageInput& in, MatrixId id, const std::filesystem::path& path, bool labels);
 // Every matrix of the computation as .npz; of a streamed one those that are held.
 Result<ArrayContent> all_content(const StageInput& in);
 

@@ -79,16 +79,17 @@ void draw_scale(Rows& rows) {
   draw_scale_picture(rows.ui, rows.in, rows.pictures);
 }
 
-// A number that is on or off: a switch, and the number below it while it is on.
+// A number that is on or off: a switch, and the number below it while it is on. `value` is the present one, or the one
+// to begin with.
 template <class Set>
-void optional_row(Rows& rows, const std::string& label, const std::string& name, std::optional<double> value,
-                  double first, const NumberRange& range, Set set) {
-  if (switch_field(rows.ui, "switch/" + name, labelled_row(rows.ui, label, kSwitch), value.has_value()))
-    rows.set(set(value ? std::nullopt : std::optional(first)));
+void optional_row(Rows& rows, const std::string& label, const std::string& name, bool on, double value,
+                  const NumberRange& range, Set set) {
+  if (switch_field(rows.ui, "switch/" + name, labelled_row(rows.ui, label, kSwitch), on))
+    rows.set(set(on ? std::nullopt : std::optional(value)));
   gap(kSetupRowGap);
-  if (!value) return;
+  if (!on) return;
   const Box box = labelled_row(rows.ui, "", kNumberField);
-  if (const auto typed = number_field(rows.ui, "field/" + name, box, *value, range, rows.state.entry))
+  if (const auto typed = number_field(rows.ui, "field/" + name, box, value, range, rows.state.entry))
     rows.set_by_drag(set(*typed));
   gap(kSetupRowGap);
 }
@@ -115,9 +116,10 @@ void draw_masks(Rows& rows) {
   gap(kSetupRowGap);
   // Windows and ALiBi count distances from the shifted position too.
   if (rows.session().key_tokens && (options.causal || options.window || options.alibi)) draw_align(rows);
-  const auto window = options.window ? std::optional<double>(static_cast<double>(*options.window)) : std::nullopt;
-  const auto most = static_cast<double>(rows.session().keys().size());
-  optional_row(rows, "window", "window", window, std::min(2.0, most), {1, std::max(most, window.value_or(1)), 1, true},
+  const auto keys = static_cast<Index>(rows.session().keys().size());
+  const Index window = options.window.value_or(std::min<Index>(2, keys));
+  const auto most = static_cast<double>(std::max(keys, window));
+  optional_row(rows, "window", "window", options.window.has_value(), static_cast<double>(window), {1, most, 1, true},
                [&](std::optional<double> value) {
                  AttentionOptions changed = rows.options();
                  changed.window = value ? std::optional(static_cast<Index>(*value)) : std::nullopt;
@@ -176,12 +178,12 @@ void draw_added(Rows& rows) {
 
 void draw_softcap(Rows& rows) {
   const AttentionOptions& options = rows.options();
-  const auto softcap = options.softcap ? std::optional<double>(*options.softcap) : std::nullopt;
-  optional_row(rows, "soft cap", "softcap", softcap, 20, {0.001, 1e6, 0.5, false}, [&](std::optional<double> value) {
-    AttentionOptions changed = options;
-    changed.softcap = value ? std::optional(static_cast<float>(*value)) : std::nullopt;
-    return changed;
-  });
+  optional_row(rows, "soft cap", "softcap", options.softcap.has_value(), options.softcap.value_or(20.0f),
+               {0.001, 1e6, 0.5, false}, [&](std::optional<double> value) {
+                 AttentionOptions changed = options;
+                 changed.softcap = value ? std::optional(static_cast<float>(*value)) : std::nullopt;
+                 return changed;
+               });
   draw_softcap_picture(rows.ui, rows.pictures);
 }
 
@@ -189,15 +191,16 @@ void draw_sink(Rows& rows) {
   const AttentionOptions& options = rows.options();
   const int heads = rows.shapes.heads;
   const auto head = static_cast<std::size_t>(std::clamp(rows.session().view.head, 0, heads - 1));
-  const auto sink = options.sink.empty() ? std::nullopt : std::optional<double>(options.sink[head]);
-  const std::string label = heads > 1 && sink ? "sink of head " + std::to_string(head + 1) : "sink";
-  optional_row(rows, label, "sink", sink, 0, {-1e6, 1e6, 0.1, false}, [&](std::optional<double> value) {
-    AttentionOptions changed = options;
-    if (!value) changed.sink.clear();
-    if (value && changed.sink.empty()) changed.sink.assign(static_cast<std::size_t>(heads), 0.0f);
-    if (value) changed.sink[head] = static_cast<float>(*value);
-    return changed;
-  });
+  const bool on = !options.sink.empty();
+  const std::string label = heads > 1 && on ? "sink of head " + std::to_string(head + 1) : "sink";
+  optional_row(rows, label, "sink", on, on ? options.sink[head] : 0.0f, {-1e6, 1e6, 0.1, false},
+               [&](std::optional<double> value) {
+                 AttentionOptions changed = options;
+                 if (!value) changed.sink.clear();
+                 if (value && changed.sink.empty()) changed.sink.assign(static_cast<std::size_t>(heads), 0.0f);
+                 if (value) changed.sink[head] = static_cast<float>(*value);
+                 return changed;
+               });
   draw_sink_picture(rows.ui, rows.pictures);
 }
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/attention/streamed_head.h"
 
 namespace qkv {
 namespace {
 
-constexpr float kNothing = std::numeric_limits<float>::quiet_NaN();
 // Rows that a picture of O has while it is being computed.
 constexpr Index kSampledRows = 1024;
 

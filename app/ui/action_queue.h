@@ -16,6 +16,7 @@ enum class CommandId {
   kNew,
   kOpen,
   kOpenTensors,
+  kOpenClipboard,
   kCompare,
   kSave,
   kSaveAs,

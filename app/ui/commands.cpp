@@ -11,6 +11,7 @@ constexpr std::array kCommands = {
     CommandInfo{kNew, MenuId::kFile, "New from the worked example", {Key::kN, true}},
     CommandInfo{kOpen, MenuId::kFile, "Open…", {Key::kO, true}},
     CommandInfo{kOpenTensors, MenuId::kFile, "Open tensors, choosing what is what…", {}},
+    CommandInfo{kOpenClipboard, MenuId::kFile, "Open from the clipboard", {}},
     CommandInfo{kCompare, MenuId::kFile, "Compare with…", {Key::kO, true, true}},
     CommandInfo{kSave, MenuId::kFile, "Save", {Key::kS, true}, true},
     CommandInfo{kSaveAs, MenuId::kFile, "Save as…", {Key::kS, true, true}},

@@ -27,7 +27,7 @@ struct CommandContext {
   bool has_projection = false;  // the X · W tab exists
   bool many_heads = false;
   bool raw_tokens = false;
-  bool only_weights = false;  // no lens, no Concat, and One head is one matrix
+  bool only_weights = false;    // no lens, no Concat, and One head is one matrix
   bool has_comparison = false;  // the Compare tab exists
 };
 bool is_enabled(CommandId id, const CommandContext& context);

@@ -1,6 +1,8 @@
 #include "core/attention/altered_inputs.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/attention/position.h"
 
@@ -18,11 +20,6 @@ struct Part {
 std::array<Part, 3> parts_of(const ProjectedSource& source) {
   return {Part{&source.wq, &source.bq, source.heads}, Part{&source.wk, &source.bk, source.kv_heads},
           Part{&source.wv, &source.bv, source.kv_heads}};
-}
-
-void round_all(MatrixD& matrix, NumberFormat format) {
-  if (format == NumberFormat::kFloat64) return;
-  for (Index i = 0; i < matrix.size(); ++i) matrix.data()[i] = rounded(matrix.data()[i], format);
 }
 
 // [N, H·d] as heads.
@@ -106,6 +103,11 @@ double rounded(double value, NumberFormat format) {
   return static_cast<double>(round_to(format, static_cast<float>(value)));
 }
 
+void round_all(MatrixD& matrix, NumberFormat format) {
+  if (format == NumberFormat::kFloat64) return;
+  for (Index i = 0; i < matrix.size(); ++i) matrix.data()[i] = rounded(matrix.data()[i], format);
+}
+
 bool can_be(const AlteredInputs& inputs, const Problem& problem, const Shapes& s) {
   if (const auto* projected = std::get_if<ProjectedSource>(&problem.source)) {
     for (std::size_t part = 0; part < 3; ++part) {
@@ -127,7 +129,11 @@ AlteredHeads make_inputs(const Problem& problem, const AlteredInputs& inputs, Nu
     const auto at = static_cast<std::size_t>(part);
     if (ours[at].empty()) ours[at] = part_heads(problem, inputs, at, format);
   }
-  const auto take = [&](std::size_t part) { return ours[static_cast<std::size_t>(inputs.taken_from[part])]; };
+  const auto take = [&](std::size_t part) {
+    Heads& heads = ours[static_cast<std::size_t>(inputs.taken_from[part])];
+    const bool is_shared = std::ranges::count(inputs.taken_from, inputs.taken_from[part]) > 1;
+    return is_shared ? heads : std::move(heads);
+  };
   AlteredHeads made = {take(0), take(1), take(2), {}, {}, {}};
   if (inputs.reversed_queries) reverse_rows(made.q);
   if (inputs.reversed_keys) {

@@ -24,6 +24,7 @@ AlteredHeads make_inputs(const Problem& problem, const AlteredInputs& inputs, Nu
 
 // A number as `format` keeps it.
 double rounded(double value, NumberFormat format);
+void round_all(MatrixD& matrix, NumberFormat format);
 
 // The last inputs made, and the first: trials that leave Q, K and V alone do not make them again. Not for two threads.
 class InputCache {

@@ -41,7 +41,7 @@ AlteredPass::AlteredPass(InputCache& cache, const Altered& altered)
   if (problem_.wo && !altered.output.no_wo) {
     wo_ = (*problem_.wo)->cast<double>();
     if (altered.output.transposed_wo) wo_->transposeInPlace();
-    for (Index i = 0; i < wo_->size(); ++i) wo_->data()[i] = rounded(wo_->data()[i], altered.format);
+    round_all(*wo_, altered.format);
   }
 }
 
@@ -87,11 +87,17 @@ AlteredPass::HeadRow& AlteredPass::at(std::size_t head, Index row) {
   return of;
 }
 
-double AlteredPass::scaled_cell(double score, std::size_t head, Index i, Index j) const {
+double AlteredPass::alibi_cell(std::size_t head, Index i, Index j) const {
   const AlteredScaling& by = altered_.scaling;
+  if (by.alibi == 0) return 0;
   const Index shift = by.alibi_unshifted ? 0 : altered_.mask.shift;
   const auto distance = static_cast<double>(i + shift - j);
-  const double alibi = by.alibi == 0 ? 0 : -slopes_[head] * (by.alibi_signed ? distance : std::abs(distance));
+  return -slopes_[head] * (by.alibi_signed ? distance : std::abs(distance));
+}
+
+double AlteredPass::scaled_cell(double score, std::size_t head, Index i, Index j) const {
+  const AlteredScaling& by = altered_.scaling;
+  const double alibi = alibi_cell(head, i, j);
   double bias = 0;
   if (problem_.options.bias) {
     const Matrix& b = problem_.options.bias->get();
@@ -167,27 +173,31 @@ AlteredPass::Row AlteredPass::softmax(const Row& scores, const Row& takes_part, 
   return weights;
 }
 
-AlteredPass::Row AlteredPass::softmax_over_heads(std::size_t head, Index row) {
-  const auto heads = static_cast<Index>(rows_.size());
-  MatrixD exponentials(heads, shapes_.nk);
-  for (Index h = 0; h < heads; ++h) {
+void AlteredPass::make_weights_over_heads(Index row) {
+  over_heads_row_ = row;
+  over_heads_.resize(static_cast<Index>(rows_.size()), shapes_.nk);
+  for (Index h = 0; h < over_heads_.rows(); ++h) {
     HeadRow& of = at(static_cast<std::size_t>(h), row);
     make_scaled(static_cast<std::size_t>(h), of);
     Row takes_part;
-    exponentials.row(h) = masked(of, takes_part);
+    over_heads_.row(h) = masked(of, takes_part);
     for (Index j = 0; j < shapes_.nk; ++j) {
-      if (takes_part(j) == 0) exponentials(h, j) = -kInfinity;
+      if (takes_part(j) == 0) over_heads_(h, j) = -kInfinity;
     }
   }
-  const Row max = exponentials.colwise().maxCoeff();
-  Row weights(shapes_.nk);
+  Eigen::VectorXd exponentials(over_heads_.rows());
   for (Index j = 0; j < shapes_.nk; ++j) {
+    const double max = over_heads_.col(j).maxCoeff();
     double sum = 0;
-    for (Index h = 0; h < heads; ++h) sum += std::exp(exponentials(h, j) - max(j));
-    const double own = exponentials(static_cast<Index>(head), j);
-    weights(j) = own == -kInfinity ? 0 : std::exp(own - max(j)) / sum;
+    for (Index h = 0; h < over_heads_.rows(); ++h) {
+      exponentials(h) = std::exp(over_heads_(h, j) - max);
+      sum += exponentials(h);
+    }
+    for (Index h = 0; h < over_heads_.rows(); ++h) {
+      double& cell = over_heads_(h, j);
+      cell = cell == -kInfinity ? 0 : exponentials(h) / sum;
+    }
   }
-  return weights;
 }
 
 // The weights of all heads, where each row needs every row.
@@ -234,7 +244,8 @@ void AlteredPass::make_attn(std::size_t head, HeadRow& of) {
     make_scaled(head, of);
     of.attn = weights_[head].row(row);
   } else if (altered_.softmax.over == SoftmaxOver::kHeads) {
-    of.attn = softmax_over_heads(head, of.row);
+    if (over_heads_row_ != of.row) make_weights_over_heads(of.row);
+    of.attn = over_heads_.row(static_cast<Index>(head));
   } else {
     Row takes_part;
     const Row scores = masked(of, takes_part);
@@ -331,6 +342,11 @@ const Eigen::RowVectorXd& AlteredPass::row(MatrixId id, Index row) {
       return result_ = inputs_->v[head].row(row);
     case MatrixKind::kScores:
       return held(altered_.scores_are, at(head, row), head);
+    case MatrixKind::kAlibi:
+      result_.resize(shapes_.nk);
+      for (Index j = 0; j < shapes_.nk; ++j) result_(j) = alibi_cell(head, row, j);
+      round_row(result_);
+      return result_;
     case MatrixKind::kScaled:
       return held(altered_.scaled_are, at(head, row), head);
     case MatrixKind::kKeep:
@@ -348,6 +364,12 @@ const Eigen::RowVectorXd& AlteredPass::row(MatrixId id, Index row) {
       make_output(row);
       return result_;
   }
+}
+
+const Eigen::RowVectorXd& AlteredPass::mean_row(MatrixKind kind, Index row) {
+  mean_ = this->row({kind, 0}, row);
+  for (int head = 1; head < shapes_.heads; ++head) mean_ += this->row({kind, head}, row);
+  return mean_ /= shapes_.heads;
 }
 
 }  // namespace qkv

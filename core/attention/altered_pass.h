@@ -17,9 +17,11 @@ class AlteredPass {
   // can_be(altered.inputs, …) holds; transposed weights and bias need Nq = Nk. `cache` outlives the pass.
   AlteredPass(InputCache& cache, const Altered& altered);
 
-  // A row of q k v scores scaled keep attn heads_out concat out, [cols]. `id` and `row` are in range; out needs a W^O,
-  // or altered.output.no_wo. The reference holds until the next call.
+  // A row of q k v scores alibi scaled keep attn heads_out concat out, [cols]. `id` and `row` are in range; out needs a
+  // W^O, or altered.output.no_wo. The reference holds until the next call.
   const Eigen::RowVectorXd& row(MatrixId id, Index row);
+  // The mean over the query heads.
+  const Eigen::RowVectorXd& mean_row(MatrixKind kind, Index row);
 
   // Floating-point operations of one row of all heads, about.
   static double operations_a_row(const Shapes& shapes);
@@ -43,9 +45,9 @@ class AlteredPass {
   void make_out(std::size_t head, HeadRow& of);
   Row masked(const HeadRow& of, Row& takes_part) const;
   Row softmax(const Row& scores, const Row& takes_part, std::size_t head) const;
-  Row softmax_over_heads(std::size_t head, Index row);
+  void make_weights_over_heads(Index row);
   void make_all_weights();
-  double slope(std::size_t head) const;
+  double alibi_cell(std::size_t head, Index i, Index j) const;  // what ALiBi adds; 0 without it
   double scaled_cell(double score, std::size_t head, Index i, Index j) const;
   void make_concat(Index row);
   void make_output(Index row);
@@ -58,9 +60,11 @@ class AlteredPass {
   std::shared_ptr<const AlteredHeads> inputs_;
   std::vector<HeadRow> rows_;     // H, the last one asked for
   std::vector<MatrixD> weights_;  // H, where all rows are needed
-  std::vector<double> slopes_;    // H
+  MatrixD over_heads_;            // [H, Nk], the weights of row `over_heads_row_` with a softmax over the heads
+  Index over_heads_row_ = -1;
+  std::vector<double> slopes_;  // H
   std::optional<MatrixD> wo_;
-  Row concat_, result_;
+  Row concat_, result_, mean_;
 };
 
 }  // namespace qkv

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/attention/altered_pass.h"
 #include "core/attention/cause_listing.h"
 #include "core/base/number_text.h"
 
@@ -17,9 +18,9 @@ const OtherMatrix* weights_of(const std::vector<OtherMatrix>& theirs) {
 
 template <class Visit>
 void for_each_weight(const OtherMatrix& attn, Visit visit) {
-  for (std::size_t head = 0; head < attn.heads.size(); ++head) {
-    for (Index i = 0; i < attn.heads[head].rows(); ++i) {
-      for (Index j = 0; j < attn.heads[head].cols(); ++j) visit(head, i, j, attn.heads[head](i, j));
+  for (const MatrixD& head : attn.heads) {
+    for (Index i = 0; i < head.rows(); ++i) {
+      for (Index j = 0; j < head.cols(); ++j) visit(i, j, head(i, j));
     }
   }
 }
@@ -38,7 +39,7 @@ std::string names_of_keys(const std::vector<std::uint8_t>& valid) {
 // Keys that no query sees there.
 void add_hidden_keys(Listing& list, const OtherMatrix& attn) {
   std::vector<std::uint8_t> seen(static_cast<std::size_t>(list.shapes.nk), 0);
-  for_each_weight(attn, [&](std::size_t, Index, Index j, double weight) {
+  for_each_weight(attn, [&](Index, Index j, double weight) {
     if (weight != 0) seen[static_cast<std::size_t>(j)] = 1;
   });
   if (std::find(seen.begin(), seen.end(), 0) == seen.end()) return;
@@ -52,7 +53,7 @@ void add_hidden_keys(Listing& list, const OtherMatrix& attn) {
 void add_seen_window(Listing& list, const OtherMatrix& attn) {
   const Index shift = query_shift(list.options(), list.shapes.nq, list.shapes.nk);
   Index before = 0, after = 0;
-  for_each_weight(attn, [&](std::size_t, Index i, Index j, double weight) {
+  for_each_weight(attn, [&](Index i, Index j, double weight) {
     if (weight == 0) return;
     before = std::max(before, i + shift - j);
     after = std::max(after, j - i - shift);
@@ -68,18 +69,26 @@ void add_seen_window(Listing& list, const OtherMatrix& attn) {
 }
 
 // Weights that are 0 here and there and a constant times ours elsewhere.
-void add_dropout(Listing& list, const OtherMatrix& attn, const OtherMatrix& ours) {
+void add_dropout(Listing& list, const OtherMatrix& attn, InputCache& cache) {
+  const bool has_zeros = std::ranges::any_of(attn.heads, [](const MatrixD& head) { return (head.array() == 0).any(); });
+  if (!has_zeros) return;
+  AlteredPass pass(cache, unaltered(cache.problem(), cache.shapes()));
   std::vector<double> ratios;
   Index dropped = 0;
-  for_each_weight(attn, [&](std::size_t head, Index i, Index j, double weight) {
-    const double own = ours.heads[head](i, j);
-    if (own == 0) return;
-    if (weight == 0) {
-      ++dropped;
-    } else {
-      ratios.push_back(weight / own);
+  for (std::size_t head = 0; head < attn.heads.size(); ++head) {
+    for (Index i = 0; i < attn.heads[head].rows(); ++i) {
+      const Eigen::RowVectorXd& ours = pass.row({MatrixKind::kAttn, static_cast<int>(head)}, i);
+      for (Index j = 0; j < ours.size(); ++j) {
+        const double weight = attn.heads[head](i, j);
+        if (ours(j) == 0) continue;
+        if (weight == 0) {
+          ++dropped;
+        } else {
+          ratios.push_back(weight / ours(j));
+        }
+      }
     }
-  });
+  }
   if (dropped == 0 || ratios.empty()) return;
   const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
   std::nth_element(ratios.begin(), middle, ratios.end());
@@ -101,7 +110,7 @@ std::vector<Cause> seen_causes(InputCache& cache, const std::vector<OtherMatrix>
   Listing list{cache.problem(), cache.shapes()};
   add_hidden_keys(list, *attn);
   add_seen_window(list, *attn);
-  add_dropout(list, *attn, our_matrix(cache, MatrixKind::kAttn));
+  add_dropout(list, *attn, cache);
   return std::move(list.causes);
 }
 

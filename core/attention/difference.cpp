@@ -5,46 +5,22 @@
 #include <limits>
 
 #include "core/attention/altered_pass.h"
+#include "core/attention/problem_inputs.h"
 
 namespace qkv {
 namespace {
 
 constexpr float kNanF = std::numeric_limits<float>::quiet_NaN();
 
+// An input that exists once. Q, K, V and weights come from the pass, which reads them from their source.
 const SharedMatrix* input_of(const Problem& problem, MatrixKind kind) {
-  const auto held = [](const std::optional<SharedMatrix>& matrix) { return matrix ? &*matrix : nullptr; };
-  if (kind == MatrixKind::kWo) return held(problem.wo);
-  if (kind == MatrixKind::kBo) return held(problem.bo);
-  if (kind == MatrixKind::kBias) return held(problem.options.bias);
-  const auto* source = std::get_if<ProjectedSource>(&problem.source);
-  if (source == nullptr) return nullptr;
-  switch (kind) {
-    case MatrixKind::kX:
-      return &source->x;
-    case MatrixKind::kWq:
-      return &source->wq;
-    case MatrixKind::kWk:
-      return &source->wk;
-    case MatrixKind::kWv:
-      return &source->wv;
-    case MatrixKind::kBq:
-      return held(source->bq);
-    case MatrixKind::kBk:
-      return held(source->bk);
-    case MatrixKind::kBv:
-      return held(source->bv);
-    default:
-      return nullptr;
-  }
+  return is_per_head(kind) ? nullptr : find_input(problem, {kind, 0});
 }
 
-Eigen::RowVectorXd our_row(const Problem& problem, AlteredPass& pass, const OtherMatrix& theirs, int heads,
-                           std::size_t head, Index row) {
+Eigen::RowVectorXd our_row(const Problem& problem, AlteredPass& pass, const OtherMatrix& theirs, std::size_t head,
+                           Index row) {
   if (const SharedMatrix* input = input_of(problem, theirs.kind)) return (*input)->row(row).cast<double>();
-  if (!theirs.mean_of_heads) return pass.row({theirs.kind, static_cast<int>(head)}, row);
-  Eigen::RowVectorXd sum = pass.row({theirs.kind, 0}, row);
-  for (int h = 1; h < heads; ++h) sum += pass.row({theirs.kind, h}, row);
-  return sum / heads;
+  return theirs.mean_of_heads ? pass.mean_row(theirs.kind, row) : pass.row({theirs.kind, static_cast<int>(head)}, row);
 }
 
 // Fills what is counted once all errors are known; `largest_relative` without our number.
@@ -106,6 +82,9 @@ std::optional<KindShape> shape_of(MatrixKind kind, const Problem& problem, const
       return KindShape{s.kv_heads, s.nk, s.d_k};
     case MatrixKind::kV:
       return KindShape{s.kv_heads, s.nk, s.d_v};
+    case MatrixKind::kAlibi:
+      if (!problem.options.alibi) return std::nullopt;
+      [[fallthrough]];
     case MatrixKind::kScores:
     case MatrixKind::kScaled:
     case MatrixKind::kAttn:
@@ -137,7 +116,7 @@ OtherMatrix our_matrix(InputCache& cache, MatrixKind kind) {
   for (int head = 0; head < shape.heads; ++head) {
     MatrixD& matrix = ours.heads.emplace_back(shape.rows, shape.cols);
     for (Index row = 0; row < shape.rows; ++row) {
-      matrix.row(row) = our_row(cache.problem(), pass, ours, shape.heads, static_cast<std::size_t>(head), row);
+      matrix.row(row) = our_row(cache.problem(), pass, ours, static_cast<std::size_t>(head), row);
     }
   }
   return ours;
@@ -147,7 +126,6 @@ Result<std::vector<Difference>> differences(InputCache& cache, const std::vector
                                             const StopFlag* stop) {
   const Problem& problem = cache.problem();
   AlteredPass pass(cache, unaltered(problem, cache.shapes()));
-  const int heads = cache.shapes().heads;
   std::vector<Difference> results;
   for (const OtherMatrix& other : theirs) {
     Difference result;
@@ -160,7 +138,7 @@ Result<std::vector<Difference>> differences(InputCache& cache, const std::vector
       result.cells += matrix.size();
       for (Index row = 0; row < matrix.rows(); ++row) {
         if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
-        const Eigen::RowVectorXd ours = our_row(problem, pass, other, heads, head, row);
+        const Eigen::RowVectorXd ours = our_row(problem, pass, other, head, row);
         for (Index col = 0; col < matrix.cols(); ++col) {
           const CellDifference cell = {{{other.kind, static_cast<int>(head)}, row, col}, ours(col), matrix(row, col)};
           const double error = cell_error(cell.ours, cell.theirs);
@@ -177,7 +155,7 @@ Result<std::vector<Difference>> differences(InputCache& cache, const std::vector
     for (auto* cell : {&result.first_wrong, &result.largest_relative}) {
       if (!*cell) continue;
       const MatrixCell& at = (*cell)->cell;
-      (*cell)->ours = our_row(problem, pass, other, heads, static_cast<std::size_t>(at.id.head), at.row)(at.col);
+      (*cell)->ours = our_row(problem, pass, other, static_cast<std::size_t>(at.id.head), at.row)(at.col);
     }
     results.push_back(std::move(result));
   }

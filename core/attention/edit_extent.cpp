@@ -59,29 +59,20 @@ Extent extent_of(const Trace& trace, const Problem& edited) {
   return extent;
 }
 
-bool can_patch(const Trace& trace, const Problem& edited) {
-  const Result<Shapes> shapes = check_shapes(edited);
-  return shapes.ok() && can_patch(trace, edited, shapes.value(), trace.arithmetic);
-}
-
 }  // namespace
 
-int count_touched_heads(const Trace& trace, const Problem& edited) {
-  return can_patch(trace, edited) ? extent_of(trace, edited).heads : trace.shapes.heads;
-}
-
-double estimated_update_flops(const Trace& trace, const Problem& edited) {
-  const Result<Shapes> shapes = check_shapes(edited);
-  if (!shapes.ok()) return 0;
-  if (!can_patch(trace, edited, shapes.value(), trace.arithmetic)) return estimated_flops(shapes.value());
+UpdateCost estimated_cost(const Trace& trace, const Problem& edited) {
   const Shapes& s = trace.shapes;
+  const Result<Shapes> shapes = check_shapes(edited);
+  if (!shapes.ok()) return {s.heads, 0};
+  if (!can_patch(trace, edited, shapes.value(), trace.arithmetic)) return {s.heads, estimated_flops(shapes.value())};
   const Extent extent = extent_of(trace, edited);
   const auto nq = static_cast<double>(s.nq), nk = static_cast<double>(s.nk);
   const double size = 2 * static_cast<double>(s.d_k) + 20 + 2 * static_cast<double>(s.d_v);
   // A key row costs about eight cells of a pass in each query row, since it reads columns.
   const double patched =
       static_cast<double>(extent.query_rows) * nk * size + static_cast<double>(extent.key_rows) * nq * 8 * size;
-  return std::min(patched, estimated_flops(s));
+  return {extent.heads, std::min(patched, estimated_flops(s))};
 }
 
 }  // namespace qkv

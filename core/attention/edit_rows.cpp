@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numbers>
 
 #include "core/attention/kernels/patch_rows.h"
 
@@ -111,12 +110,6 @@ KeyChange patch_weights(KernelHead& head, const KeyEdit& edit, const Matrix& val
   return change;
 }
 
-// What a logit adds to the sum of a row.
-double sink_weight(const std::optional<float>& sink, const RowSoftmax& row) {
-  if (!sink) return 0;
-  return std::exp(static_cast<double>(*sink) - static_cast<double>(row.base) - row.exponent * std::numbers::ln2);
-}
-
 void patch_sink(KernelHead& head, const SinkEdit& sink, Index first, Index count, std::vector<std::uint8_t>& redo) {
   for (Index row = first; row < first + count; ++row) {
     const auto i = static_cast<std::size_t>(row);
@@ -127,7 +120,8 @@ void patch_sink(KernelHead& head, const SinkEdit& sink, Index first, Index count
       redo[i] = 1;
       continue;
     }
-    stats.sum += sink_weight(sink.after, stats) - sink_weight(sink.before, stats);
+    const auto weight = [&](const std::optional<float>& logit) { return logit ? sink_weight(*logit, stats) : 0; };
+    stats.sum += weight(sink.after) - weight(sink.before);
   }
 }
 
@@ -204,15 +198,6 @@ void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, In
   const Rect rows = {first, 0, count, head.shapes.d_v};
   patch_rows_of({count, head.shapes.d_v, sums.out.row(first).data(), normalizers.data(), patches, block_of(out, rows),
                  block_of(shown, rows)});
-}
-
-RowStats patched_stats(const KernelHead& head, Index row, const std::optional<float>& sink) {
-  const auto i = static_cast<std::size_t>(row);
-  const RowSoftmax& stats = head.rows[i];
-  if (stats.visible == 0) return {};
-  RowStats patched = {stats.max, stats.sum * head.sums->unit[i], stats.visible, 0};
-  if (sink) patched.sink = std::exp(static_cast<double>(*sink) - patched.max) / patched.denominator;
-  return patched;
 }
 
 }  // namespace qkv

@@ -49,7 +49,5 @@ void reset_sums(KernelHead& head, Index first, Index count, FloatBlock out);
 // went, or most of what their sums were rounded from is gone. Different rows may run on different threads.
 void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, Index first, Index count, FloatBlock out,
                 FloatBlock shown, std::vector<std::uint8_t>& redo);
-// row_stats() of a row that was patched.
-RowStats patched_stats(const KernelHead& head, Index row, const std::optional<float>& sink);
 
 }  // namespace qkv

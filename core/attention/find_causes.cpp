@@ -33,8 +33,11 @@ bool is_representable(const MatrixD& matrix, NumberFormat format) {
 // Rows of the queries, the telling ones first: with wrong cells, with no visible key, then spread evenly.
 std::vector<Index> telling_rows(const std::vector<Target>& targets, const Problem& problem, const Shapes& shapes) {
   std::vector<Index> rows;
+  std::vector<bool> is_told(static_cast<std::size_t>(shapes.nq), false);
   const auto add = [&](Index row) {
-    if (row < shapes.nq && std::find(rows.begin(), rows.end(), row) == rows.end()) rows.push_back(row);
+    if (row >= shapes.nq || is_told[static_cast<std::size_t>(row)]) return;
+    is_told[static_cast<std::size_t>(row)] = true;
+    rows.push_back(row);
   };
   for (const Target& target : targets) {
     for (const auto& cell : {target.found->first_wrong, target.found->largest, target.found->largest_relative}) {
@@ -75,8 +78,10 @@ class Search {
                      rows_.begin() + static_cast<std::ptrdiff_t>(std::min(rows_.size(), fitting(limits.of_a_pair))));
   }
 
-  // `seen` come where none of the others is complete alone: they follow their numbers, whatever they are.
-  Diagnosis run(const std::vector<Cause>& causes, const std::vector<Cause>& seen) {
+  // `seen()` gives those that come where none of the others is complete alone: they follow their numbers, whatever
+  // they are.
+  template <class Seen>
+  Diagnosis run(const std::vector<Cause>& causes, const Seen& seen) {
     causes_ = causes;
     Diagnosis result;
     result.before = before_;
@@ -86,8 +91,11 @@ class Search {
     measure_rounding();
     result.rounding = rounding_alone();
     try_singles(causes_, result);
-    if (!is_explained()) try_singles(seen, result);
-    causes_.insert(causes_.end(), seen.begin(), seen.end());
+    if (!is_explained()) {
+      const std::vector<Cause>& more = seen();
+      try_singles(more, result);
+      causes_.insert(causes_.end(), more.begin(), more.end());
+    }
     if (result.rounding == NumberFormat::kFloat64 && !is_explained()) try_pairs(result);
     rank(result);
     return result;
@@ -111,11 +119,8 @@ class Search {
       for (const Index row : rows) {
         if (row >= theirs.heads[0].rows()) continue;
         for (std::size_t head = 0; head < theirs.heads.size(); ++head) {
-          Eigen::RowVectorXd ours = pass.row({theirs.kind, static_cast<int>(head)}, row);
-          if (theirs.mean_of_heads) {
-            for (int h = 1; h < cache_.shapes().heads; ++h) ours += pass.row({theirs.kind, h}, row);
-            ours /= cache_.shapes().heads;
-          }
+          const Eigen::RowVectorXd& ours = theirs.mean_of_heads ? pass.mean_row(theirs.kind, row)
+                                                                : pass.row({theirs.kind, static_cast<int>(head)}, row);
           if (!visit(target, head, row, ours)) return;
         }
       }
@@ -154,23 +159,18 @@ class Search {
       Altered altered = ours_;
       altered.format = format;
       AlteredPass exact(cache_, ours_), coarse(cache_, altered);
-      std::vector<double> sizes;
-      for (const Target& target : targets_) {
-        double worst = 0;
-        const auto compare = [&](const Target& of, std::size_t head, Index row, const Eigen::RowVectorXd& ours) {
-          if (of.theirs != target.theirs) return true;
-          const MatrixId id = {of.theirs->kind, static_cast<int>(head)};
-          const Eigen::RowVectorXd other = exact.row(id, row);
-          if (of.theirs->mean_of_heads) return true;
-          for (Index col = 0; col < ours.size(); ++col) {
-            worst = std::max(worst, cell_error(other(col), ours(col)) / of.magnitude);
-          }
-          return true;
-        };
-        for_each_row(coarse, few_rows_, compare);
-        sizes.push_back(worst);
-      }
-      rounding_sizes_.push_back(sizes);
+      std::vector<double> sizes(targets_.size(), 0.0);
+      const auto compare = [&](const Target& of, std::size_t head, Index row, const Eigen::RowVectorXd& ours) {
+        if (of.theirs->mean_of_heads) return true;
+        double& worst = sizes[static_cast<std::size_t>(&of - targets_.data())];
+        const Eigen::RowVectorXd& other = exact.row({of.theirs->kind, static_cast<int>(head)}, row);
+        for (Index col = 0; col < ours.size(); ++col) {
+          worst = std::max(worst, cell_error(other(col), ours(col)) / of.magnitude);
+        }
+        return true;
+      };
+      for_each_row(coarse, few_rows_, compare);
+      rounding_sizes_.push_back(std::move(sizes));
       bool stored = true;
       for (const Target& target : targets_) {
         if (target.found->equal()) continue;
@@ -316,6 +316,15 @@ bool are_rounded(const std::vector<OtherMatrix>& theirs, const std::vector<Diffe
   return true;
 }
 
+bool has_complete_cause(const Diagnosis& found) {
+  return !found.explanations.empty() && found.explanations[0].complete;
+}
+
+// Nothing is left to explain.
+bool is_complete(const Diagnosis& found) {
+  return has_complete_cause(found) || found.rounding != NumberFormat::kFloat64;
+}
+
 }  // namespace
 
 Result<Diagnosis> find_causes(InputCache& cache, const std::vector<OtherMatrix>& theirs,
@@ -337,27 +346,30 @@ Result<Diagnosis> find_causes(InputCache& cache, const std::vector<OtherMatrix>&
     if (!equal && (!first || kind < *first)) first = kind;
   }
   if (!first) return inputs;
-  const std::vector<Cause> causes = possible_causes(problem, cache.shapes()), seen = seen_causes(cache, theirs);
+  const std::vector<Cause> causes = possible_causes(problem, cache.shapes());
+  std::optional<std::vector<Cause>> found_in_theirs;  // from all of their weights, so only where it is asked for
+  const auto seen = [&]() -> const std::vector<Cause>& {
+    if (!found_in_theirs) found_in_theirs = seen_causes(cache, theirs);
+    return *found_in_theirs;
+  };
   // Those that differ come first, as they rule out most.
   std::stable_sort(targets.begin(), targets.end(), [](const Target& a, const Target& b) {
     return std::pair(a.found->equal(), a.theirs->kind) < std::pair(b.found->equal(), b.theirs->kind);
   });
   Diagnosis result = Search(cache, targets, tolerance, limits, stop).run(causes, seen);
   for (const Target& target : targets) result.explained = std::max(result.explained, target.theirs->kind);
-  const bool complete = !result.explanations.empty() && result.explanations[0].complete;
   const auto is_later = [&](const Target& target) { return target.theirs->kind > *first && !target.found->equal(); };
-  if (!complete && result.rounding == NumberFormat::kFloat64 && std::any_of(targets.begin(), targets.end(), is_later)) {
+  if (!is_complete(result) && std::any_of(targets.begin(), targets.end(), is_later)) {
     std::erase_if(targets, [&](const Target& target) { return target.theirs->kind > *first; });
     Diagnosis of_first = Search(cache, targets, tolerance, limits, stop).run(causes, seen);
-    const bool explained = !of_first.explanations.empty() && of_first.explanations[0].complete;
-    if (explained || of_first.rounding != NumberFormat::kFloat64) {
+    if (is_complete(of_first)) {
       result = std::move(of_first);
       result.explained = *first;
     }
   }
   if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
-  const bool explained = !result.explanations.empty() && result.explanations[0].complete;
-  result.inputs_differ = inputs.inputs_differ && !explained && !are_rounded(theirs, found, problem, result.rounding);
+  result.inputs_differ =
+      inputs.inputs_differ && !has_complete_cause(result) && !are_rounded(theirs, found, problem, result.rounding);
   return result;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/attention/kernel_cells.h"
 #include "core/attention/kernels/gemm.h"
+#include "core/base/sole_holder.h"
 
 namespace qkv {
 namespace {
@@ -68,8 +69,12 @@ double denominator_unit(const RowSoftmax& row) {
 }
 
 RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink) {
+  return row_stats(row, denominator_unit(row), sink);
+}
+
+RowStats row_stats(const RowSoftmax& row, double unit, const std::optional<float>& sink) {
   if (row.visible == 0) return {};
-  RowStats stats = {row.max, row.sum * denominator_unit(row), row.visible, 0};
+  RowStats stats = {row.max, row.sum * unit, row.visible, 0};
   if (sink) stats.sink = std::exp(static_cast<double>(*sink) - stats.max) / stats.denominator;
   return stats;
 }
@@ -167,7 +172,7 @@ bool pack_keys_and_values(const Trace& trace, const PassOptions& options, Packed
   return share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
     const auto h = static_cast<std::size_t>(kv_head);
     const SharedMatrix k = rotated(trace.k[h], trace.problem.options.rope);
-    if (packed[h] && packed[h].use_count() == 1) {
+    if (packed[h] && is_sole_holder(packed[h])) {
       packed[h]->assign(view_of(*k), view_of(*trace.v[h]));
     } else {
       packed[h] = std::make_shared<PackedKeyValues>(view_of(*k), view_of(*trace.v[h]));
@@ -181,7 +186,7 @@ namespace {
 PackedHeads packed_of(const std::vector<std::shared_ptr<KernelHead>>& kernels) {
   PackedHeads packed;
   for (const std::shared_ptr<KernelHead>& kernel : kernels) {
-    if (!kernel || kernel.use_count() > 1 || !kernel->kv) continue;
+    if (!kernel || !is_sole_holder(kernel) || !kernel->kv) continue;
     std::shared_ptr<PackedKeyValues> kv = std::move(kernel->kv);
     if (packed.empty() || packed.back() != kv) packed.push_back(std::move(kv));
   }
@@ -206,7 +211,7 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   for (int head = 0; head < shapes.heads; ++head) {
     const auto h = static_cast<std::size_t>(head);
     std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
-    if (!kernel || kernel.use_count() > 1) kernel = std::make_shared<KernelHead>();
+    if (!kernel || !is_sole_holder(kernel)) kernel = std::make_shared<KernelHead>();
     kernel->q = rotated(trace.q[h], attention.rope);
     kernel->kv = packed[static_cast<std::size_t>(kv_head_of(shapes, head))];
     kernel->options = attention;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/attention/matrix.h"
+#include "core/base/sole_holder.h"
 
 namespace qkv {
 
@@ -25,7 +26,7 @@ class SharedMatrix {
 
   // The numbers for writing; unshares them first. Not while another thread copies this handle.
   Matrix& edit() {
-    if (data_.use_count() > 1) data_ = std::make_shared<Matrix>(*data_);
+    if (!is_sole_holder(data_)) data_ = std::make_shared<Matrix>(*data_);
     return *data_;
   }
 

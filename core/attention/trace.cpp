@@ -7,6 +7,7 @@
 #include "core/attention/kernel_cells.h"
 #include "core/attention/kernels/packing.h"
 #include "core/attention/position.h"
+#include "core/attention/problem_inputs.h"
 #include "core/attention/streamed_head.h"
 
 namespace qkv {
@@ -16,33 +17,12 @@ Index count_non_finite(const SharedMatrix& matrix) {
   return all_finite(view_of(*matrix)) ? 0 : matrix.get().size() - matrix->array().isFinite().count();
 }
 
-Index count_non_finite(const std::vector<SharedMatrix>& heads) {
-  Index count = 0;
-  for (const SharedMatrix& head : heads) count += count_non_finite(head);
-  return count;
-}
-
-Index count_non_finite(const std::optional<SharedMatrix>& matrix) { return matrix ? count_non_finite(*matrix) : 0; }
-
 // −Inf is how a bias hides a key.
-Index count_wrong_biases(const std::optional<SharedMatrix>& bias) {
-  if (!bias || all_finite(view_of(**bias))) return 0;
+Index count_wrong_biases(const SharedMatrix& bias) {
+  if (all_finite(view_of(*bias))) return 0;
   const auto is_wrong = [](float value) { return std::isnan(value) || value == HUGE_VALF; };
-  return std::count_if(bias->get().data(), bias->get().data() + bias->get().size(), is_wrong);
+  return std::count_if(bias->data(), bias->data() + bias->size(), is_wrong);
 }
-
-Index count_non_finite(const Source& source) {
-  if (const auto* direct = std::get_if<DirectSource>(&source)) {
-    return count_non_finite(direct->q) + count_non_finite(direct->k) + count_non_finite(direct->v);
-  }
-  if (const auto* given = std::get_if<WeightsSource>(&source)) return count_non_finite(given->attn);
-  const auto& projected = std::get<ProjectedSource>(source);
-  return count_non_finite(projected.x) + count_non_finite(projected.wq) + count_non_finite(projected.wk) +
-         count_non_finite(projected.wv) + count_non_finite(projected.bq) + count_non_finite(projected.bk) +
-         count_non_finite(projected.bv);
-}
-
-const Matrix* pointer_to(const std::optional<SharedMatrix>& matrix) { return matrix ? &matrix->get() : nullptr; }
 
 const Matrix* head_of(const std::vector<SharedMatrix>& heads, int head) {
   return head >= 0 && static_cast<std::size_t>(head) < heads.size() ? &heads[static_cast<std::size_t>(head)].get()
@@ -61,29 +41,6 @@ const Matrix* head_of(const std::vector<HeadTrace>& heads, int head, LazyMatrix 
 // nullptr for a matrix that is not computed yet.
 const Matrix* unless_empty(const Matrix& matrix) { return matrix.size() > 0 ? &matrix : nullptr; }
 
-const Matrix* find_projection(const Source& source, MatrixKind kind) {
-  const auto* projected = std::get_if<ProjectedSource>(&source);
-  if (!projected) return nullptr;
-  switch (kind) {
-    case MatrixKind::kX:
-      return &projected->x.get();
-    case MatrixKind::kWq:
-      return &projected->wq.get();
-    case MatrixKind::kWk:
-      return &projected->wk.get();
-    case MatrixKind::kWv:
-      return &projected->wv.get();
-    case MatrixKind::kBq:
-      return pointer_to(projected->bq);
-    case MatrixKind::kBk:
-      return pointer_to(projected->bk);
-    case MatrixKind::kBv:
-      return pointer_to(projected->bv);
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 const Matrix* Trace::find(MatrixId id) const {
@@ -100,8 +57,6 @@ const Matrix* Trace::find(MatrixId id) const {
       return id.head >= 0 && static_cast<std::size_t>(id.head) < alibi.size()
                  ? alibi[static_cast<std::size_t>(id.head)].find()
                  : nullptr;
-    case MatrixKind::kBias:
-      return pointer_to(problem.options.bias);
     case MatrixKind::kScaled:
       return head_of(heads, id.head, &HeadTrace::scaled);
     case MatrixKind::kAttn:
@@ -114,14 +69,12 @@ const Matrix* Trace::find(MatrixId id) const {
       return keep.find();
     case MatrixKind::kConcat:
       return unless_empty(concat);
-    case MatrixKind::kWo:
-      return pointer_to(problem.wo);
-    case MatrixKind::kBo:
-      return pointer_to(problem.bo);
     case MatrixKind::kOut:
       return out ? &*out : nullptr;
-    default:
-      return find_projection(problem.source, id.kind);
+    default: {
+      const SharedMatrix* input = find_input(problem, id);
+      return input ? &input->get() : nullptr;
+    }
   }
 }
 
@@ -186,8 +139,11 @@ TraceWarnings find_warnings(const Trace& trace) {
     const std::vector<RowStats>& rows = trace.heads[0].rows;
     warnings.dead_rows = std::count_if(rows.begin(), rows.end(), [](const RowStats& row) { return row.visible == 0; });
   }
-  warnings.nan_inputs = count_non_finite(trace.problem.source) + count_non_finite(trace.problem.wo) +
-                        count_non_finite(trace.problem.bo) + count_wrong_biases(trace.problem.options.bias);
+  for (const ProblemInput& input : inputs_of(trace.problem)) {
+    for (const SharedMatrix& matrix : input.matrices) {
+      warnings.nan_inputs += input.kind == MatrixKind::kBias ? count_wrong_biases(matrix) : count_non_finite(matrix);
+    }
+  }
   warnings.unnormalised_rows = count_unnormalised(trace);
   if (trace.out) {
     warnings.nan_outputs = trace.out->array().isNaN().count();

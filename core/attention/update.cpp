@@ -232,7 +232,7 @@ class Patch {
     const std::optional<float> sink = head_input(kernel).sink;
     for (Index row = part.first; row < part.first + part.count; ++row) {
       const auto i = static_cast<std::size_t>(row);
-      if (!plan.redo[i]) shown.rows[i] = patched_stats(kernel, row, sink);
+      if (!plan.redo[i]) shown.rows[i] = row_stats(kernel.rows[i], kernel.sums->unit[i], sink);
     }
   }
 

@@ -38,9 +38,12 @@ struct UpdateReport {
 Result<Trace> update(Trace trace, const Problem& edited, const PassOptions& options = {},
                      UpdateReport* report = nullptr);
 
-// Heads that the edit of a trace touches, and floating-point operations that it takes; those of a full pass where it
-// needs one. An estimate: W^O is left out, X touches every head.
-int count_touched_heads(const Trace& trace, const Problem& edited);
-double estimated_update_flops(const Trace& trace, const Problem& edited);
+// What the edit of a trace takes; that of a full pass where it needs one. An estimate: W^O is left out, X touches every
+// head.
+struct UpdateCost {
+  int heads = 0;     // that it touches
+  double flops = 0;  // floating-point operations
+};
+UpdateCost estimated_cost(const Trace& trace, const Problem& edited);
 
 }  // namespace qkv

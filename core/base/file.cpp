@@ -52,6 +52,7 @@ class RemoveOnExit {
   }
   RemoveOnExit(const RemoveOnExit&) = delete;
   RemoveOnExit& operator=(const RemoveOnExit&) = delete;
+  void reset(fs::path path) { path_ = std::move(path); }
   void release() { path_.clear(); }
 
  private:
@@ -89,31 +90,57 @@ fs::path follow_links(fs::path path) {
   return {};
 }
 
-struct TemporaryFile {
-  int fd = -1;  // negative: `error` says why
-  fs::path path;
-  int error = 0;
-};
-
-TemporaryFile create_beside(const fs::path& target, mode_t mode) {
+// Calls `make` with names beside `target` until one is free. What it gave last; its errno stays.
+template <class Make>
+int with_free_name(const fs::path& target, fs::path& path, const Make& make) {
   std::random_device random;
-  TemporaryFile file;
+  int result = -1;
   for (int attempt = 0; attempt < 100; ++attempt) {
     char name[32];
     std::snprintf(name, sizeof name, ".qkvlab-%08x%08x", static_cast<unsigned>(random()),
                   static_cast<unsigned>(random()));
-    file.path = target.parent_path() / name;
-    file.fd = open_again_if_interrupted(file.path, O_WRONLY | O_CREAT | O_EXCL, mode);
-    file.error = errno;
-    if (file.fd >= 0 || file.error != EEXIST) break;
+    path = target.parent_path() / name;
+    result = make(path);
+    if (result >= 0 || errno != EEXIST) break;
   }
+  return result;
+}
+
+fs::path directory_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+// Where the system shows an open file, so that a name can be given to it.
+std::string shown_at(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+struct TemporaryFile {
+  int fd = -1;    // negative: `error` says why
+  fs::path path;  // empty: it has no name
+  int error = 0;
+};
+
+TemporaryFile create_beside(const fs::path& target, mode_t mode) {
+  TemporaryFile file;
+  file.fd = open_again_if_interrupted(directory_of(target), O_WRONLY | O_TMPFILE, mode);
+  if (file.fd >= 0 && ::access(shown_at(file.fd).c_str(), F_OK) == 0) return file;
+  if (file.fd >= 0) ::close(file.fd);
+  file.fd = with_free_name(target, file.path, [&](const fs::path& path) {
+    return open_again_if_interrupted(path, O_WRONLY | O_CREAT | O_EXCL, mode);
+  });
+  file.error = errno;
   return file;
+}
+
+// 0 or an errno value.
+int give_name(TemporaryFile& file, const fs::path& target) {
+  const std::string shown = shown_at(file.fd);
+  const int linked = with_free_name(target, file.path, [&](const fs::path& path) {
+    return ::linkat(AT_FDCWD, shown.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW);
+  });
+  return linked == 0 ? 0 : errno;
 }
 
 // Makes the rename last through a power cut. Some file systems cannot, and the file is whole either way.
 void sync_directory_of(const fs::path& path) {
-  const fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const Descriptor opened(open_again_if_interrupted(directory, O_RDONLY | O_DIRECTORY));
+  const Descriptor opened(open_again_if_interrupted(directory_of(path), O_RDONLY | O_DIRECTORY));
   if (opened.is_open()) ::fsync(opened.get());
 }
 
@@ -129,11 +156,10 @@ Status write_to_device(const fs::path& path, std::span<const std::byte> content)
 // `existing` is what `target` replaces, nullptr for a new file.
 Status replace_file(const fs::path& target, const struct stat* existing, std::span<const std::byte> content) {
   // A replacement stays private until it has the permissions of what it replaces; a new file follows the umask.
-  const TemporaryFile temporary = create_beside(target, existing ? 0600 : 0666);
+  TemporaryFile temporary = create_beside(target, existing ? 0600 : 0666);
   if (temporary.fd < 0) return cannot_write(temporary.error);
   Descriptor file(temporary.fd);
   RemoveOnExit cleanup(temporary.path);
-
   if (const int error = write_all(file.get(), content)) return cannot_write(error);
   if (existing) {
     // Only a privileged user can keep another owner's name on a file, so a refusal is no failure.
@@ -142,6 +168,10 @@ Status replace_file(const fs::path& target, const struct stat* existing, std::sp
   }
   // EINVAL: a file system without sync.
   if (::fsync(file.get()) != 0 && errno != EINVAL) return cannot_write(errno);
+  if (temporary.path.empty()) {
+    if (const int error = give_name(temporary, target)) return cannot_write(error);
+    cleanup.reset(temporary.path);
+  }
   if (const int error = file.close()) return cannot_write(error);
   if (::rename(temporary.path.c_str(), target.c_str()) != 0) return cannot_write(errno);
   cleanup.release();

@@ -18,7 +18,8 @@ using Bytes = std::vector<std::byte>;
 Result<Bytes> read_file(const std::filesystem::path& path, std::size_t max_bytes = std::size_t{4} << 30);
 
 // Writes a temporary file beside `path`, syncs it to disk, and renames it over `path`, so that a
-// reader sees the old content or the new and a failure leaves nothing behind. An existing file
+// reader sees the old content or the new and a failure leaves nothing behind. Where the file system can (most do), the
+// file has no name while it is written: nothing is left of it even if the program is ended then. An existing file
 // keeps its permissions, and is not replaced if it may not be written; a symbolic link keeps pointing
 // where it did; a device or pipe takes the bytes as they come. Errors: kCannotWrite.
 Status write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content);

@@ -162,6 +162,19 @@ std::string sanitize_utf8(std::string_view text) {
   return out;
 }
 
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
+}
+
+std::string_view utf8_prefix(std::string_view text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  std::size_t end = most_bytes;
+  while (end > 0 && (static_cast<std::uint8_t>(text[end]) & 0xC0) == 0x80) --end;  // to the start of a character
+  return text.substr(0, end);
+}
+
 bool is_white_space(char32_t code_point) { return contains(kWhiteSpace, code_point); }
 bool is_cjk(char32_t code_point) { return contains(kCjk, code_point); }
 bool joins_previous(char32_t code_point) { return contains(kJoining, code_point); }

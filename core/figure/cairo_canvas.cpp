@@ -1,16 +1,12 @@
 #include "core/figure/cairo_canvas.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
 #include <numbers>
+
+#include "core/figure/cairo_parts.h"
 
 namespace qkv {
 namespace {
-
-void set_color(cairo_t* cr, Color color) {
-  cairo_set_source_rgba(cr, color.r / 255.0, color.g / 255.0, color.b / 255.0, color.a / 255.0);
-}
 
 void add_rectangle(cairo_t* cr, const CanvasBox& box, double radius) {
   const double r = std::min({radius, box.width / 2, box.height / 2});
@@ -55,19 +51,8 @@ void CairoCanvas::begin_clip(const CanvasBox& box, double radius) {
 void CairoCanvas::end_clip() { cairo_restore(cr_); }
 
 void CairoCanvas::paint_image(const OpaqueImage& image, const CanvasBox& box) {
-  const CairoSurfacePtr surface(cairo_image_surface_create(CAIRO_FORMAT_RGB24, image.width, image.height));
-  if (cairo_surface_status(surface.get()) != CAIRO_STATUS_SUCCESS) {
-    // The context takes the error over, and whoever asks for its status reports it.
-    cairo_set_source_surface(cr_, surface.get(), 0, 0);
-    return;
-  }
-  unsigned char* rows = cairo_image_surface_get_data(surface.get());
-  const auto stride = static_cast<std::size_t>(cairo_image_surface_get_stride(surface.get()));
-  const auto width = static_cast<std::size_t>(image.width);
-  for (std::size_t y = 0; y < static_cast<std::size_t>(image.height); ++y) {
-    std::memcpy(rows + y * stride, image.pixels.data() + y * width, width * sizeof(std::uint32_t));
-  }
-  cairo_surface_mark_dirty(surface.get());
+  // Where it is in error, the context takes the error over, and whoever asks for its status reports it.
+  const CairoSurfacePtr surface = surface_of(image);
   cairo_save(cr_);
   cairo_translate(cr_, box.x, box.y);
   cairo_scale(cr_, box.width / image.width, box.height / image.height);

@@ -3,20 +3,9 @@
 
 #include <cairo.h>
 
-#include <memory>
-
 #include "core/figure/canvas.h"
 
 namespace qkv {
-
-struct CairoSurfaceDeleter {
-  void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
-};
-using CairoSurfacePtr = std::unique_ptr<cairo_surface_t, CairoSurfaceDeleter>;
-struct CairoContextDeleter {
-  void operator()(cairo_t* cr) const { cairo_destroy(cr); }
-};
-using CairoContextPtr = std::unique_ptr<cairo_t, CairoContextDeleter>;
 
 class CairoCanvas : public Canvas {
  public:

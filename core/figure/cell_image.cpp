@@ -6,8 +6,6 @@
 namespace qkv {
 namespace {
 
-constexpr double kHatchPeriod = 6, kHatchWidth = 1;  // units
-
 // Fills the pixels of one cell. (left, top) is its corner in the whole matrix, `out` the corner in the image.
 void fill_cell(const CellPixels& pixels, int left, int top, int width, int height, bool hatched, std::uint32_t fill,
                std::uint32_t line, std::uint32_t* out, std::ptrdiff_t stride) {

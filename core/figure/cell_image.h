@@ -22,6 +22,8 @@ struct CellColors {
   Color color_of(CellClass cell, float value) const;
 };
 
+inline constexpr double kHatchPeriod = 6, kHatchWidth = 1;  // units, of the lines on hidden cells
+
 // How cells become pixels: cell i lies between edge(i) and edge(i + 1) on both axes.
 struct CellPixels {
   double cell_w = 1, cell_h = 1;          // pixels, not necessarily whole

@@ -8,12 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/figure/cairo_canvas.h"
+#include "core/figure/cairo_parts.h"
 
 namespace qkv {
 namespace {
-
-double to_units(int pango_units) { return static_cast<double>(pango_units) / PANGO_SCALE; }
 
 // Glyphs that stand together for some characters.
 struct Cluster {

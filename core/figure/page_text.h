@@ -5,6 +5,8 @@
 
 namespace qkv {
 
+inline double to_units(int pango_units) { return static_cast<double>(pango_units) / PANGO_SCALE; }
+
 // Fonts whose glyphs are pictures have no outlines.
 bool has_color_glyphs(PangoFont* font);
 bool has_unknown_glyphs(const PangoGlyphString& glyphs);

@@ -6,6 +6,7 @@
 
 #include "core/base/number_text.h"
 #include "core/figure/cairo_canvas.h"
+#include "core/figure/cairo_parts.h"
 #include "core/figure/paint.h"
 #include "core/figure/svg_canvas.h"
 
@@ -20,18 +21,6 @@ Error too_large(double width, double height, double scale) {
   return bad_input("a page of " + centimetres(width) + " × " + centimetres(height) +
                    " cm is larger than readers of PDF show, which is 508 cm; the largest scale that fits is " +
                    format_value(std::floor(most / digit) * digit, 4));
-}
-
-cairo_status_t append(void* closure, const unsigned char* data, unsigned int length) {
-  auto& out = *static_cast<Bytes*>(closure);
-  // Nothing may be thrown through Cairo's C code.
-  try {
-    const auto* first = reinterpret_cast<const std::byte*>(data);
-    out.insert(out.end(), first, first + length);
-  } catch (const std::exception&) {
-    return CAIRO_STATUS_NO_MEMORY;
-  }
-  return CAIRO_STATUS_SUCCESS;
 }
 
 }  // namespace
@@ -49,7 +38,7 @@ Result<Bytes> figure_pdf(const Figure& figure, const TextShaper& shaper, double 
   const double width = figure.width * scale * kPointsPerUnit, height = figure.height * scale * kPointsPerUnit;
   if (std::max(width, height) > kMostPagePoints) return too_large(width, height, scale);
   Bytes bytes;
-  const CairoSurfacePtr surface(cairo_pdf_surface_create_for_stream(append, &bytes, width, height));
+  const CairoSurfacePtr surface(cairo_pdf_surface_create_for_stream(append_bytes, &bytes, width, height));
   // Without it Cairo writes the present time.
   cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATE_DATE, "");
   const CairoContextPtr cr(cairo_create(surface.get()));

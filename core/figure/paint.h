@@ -24,6 +24,7 @@ inline constexpr double kMillimetresPerUnit = 25.4 / 96;
 
 // Straight (not premultiplied) RGBA rows from the top as a PNG file; `rgba` has width·height·4 bytes.
 Result<Bytes> png_bytes(int width, int height, std::span<const std::uint8_t> rgba);
+Result<Bytes> png_bytes(const OpaqueImage& image);
 
 // Pixels of a PNG, straight RGBA; for tests and comparisons.
 Result<PixelImage> decode_png(std::span<const std::byte> png);

@@ -5,12 +5,10 @@
 #include <unordered_map>
 
 #include "core/figure/cell_image.h"
-#include "core/figure/cell_text.h"
 
 namespace qkv {
 namespace {
 
-constexpr double kHatchPeriod = 6;     // units between the lines on hidden cells
 constexpr int kBandPixels = 1 << 22;   // of a picture of pixels, prepared at once
 constexpr int kMostImageSide = 32000;  // Cairo's images end at 32767
 constexpr double kCornerRadius = 3;    // of the whole matrix
@@ -67,7 +65,7 @@ void paint_hatch(Canvas& canvas, const CellColors& look, const CanvasBox& box) {
   std::vector<CanvasPolygon> stripes;
   for (double along = 0.5; along < box.width + box.height; along += kHatchPeriod) {
     const double left = box.x + along - box.height, right = box.x + along, bottom = box.y + box.height;
-    stripes.push_back({{right, box.y}, {right + 1, box.y}, {left + 1, bottom}, {left, bottom}});
+    stripes.push_back({{right, box.y}, {right + kHatchWidth, box.y}, {left + kHatchWidth, bottom}, {left, bottom}});
   }
   canvas.fill_polygons(stripes, look.colors.masked_line);
 }
@@ -119,7 +117,7 @@ class NumberPainter {
   std::unordered_map<std::string, TextSize> sizes_;
 };
 
-void paint_marks(Canvas& canvas, const CellColors& look, int decimals, const TextShaper& shaper) {
+void paint_marks(Canvas& canvas, const CellColors& look, const TextShaper& shaper) {
   const FigureMatrix& m = look.matrix;
   const bool marks = std::min(m.cell_w, m.cell_h) >= kMinMarkedCell;
   if (!marks && !m.numbers) return;
@@ -139,7 +137,7 @@ void paint_marks(Canvas& canvas, const CellColors& look, int decimals, const Tex
         canvas.fill_polygons({&mark, 1}, ink);
       }
       if ((m.numbers || !std::isfinite(value)) && m.number_size > 0) {
-        numbers.paint(cell_text(value, decimals, m.integers), m.number_size, ink, x + m.cell_w / 2, y + m.cell_h / 2);
+        numbers.paint(m.number(row, col), m.number_size, ink, x + m.cell_w / 2, y + m.cell_h / 2);
       }
     }
   }
@@ -147,7 +145,7 @@ void paint_marks(Canvas& canvas, const CellColors& look, int decimals, const Tex
 
 }  // namespace
 
-void paint_matrix(Canvas& canvas, const FigureMatrix& matrix, ThemeName theme, int decimals, const TextShaper& shaper) {
+void paint_matrix(Canvas& canvas, const FigureMatrix& matrix, ThemeName theme, const TextShaper& shaper) {
   const CellColors look(matrix, theme);
   const bool shapes = canvas.pixels_per_unit() == 0;
   const Index cells = matrix.rows() * matrix.cols();
@@ -165,7 +163,7 @@ void paint_matrix(Canvas& canvas, const FigureMatrix& matrix, ThemeName theme, i
     paint_image_cells(canvas, look, grid);
   }
   canvas.end_clip();
-  if (!shapes || cells <= kMostMarkedCells) paint_marks(canvas, look, decimals, shaper);
+  if (!shapes || cells <= kMostMarkedCells) paint_marks(canvas, look, shaper);
 }
 
 // Of a picture of pixels each has the colour of its middle; elsewhere each colour of the table has its share. The image

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/ascii.h"
 #include "core/base/number_text.h"
 
 namespace qkv {
@@ -20,9 +21,8 @@ std::string_view extension_of(PictureFormat format) {
 }
 
 std::optional<PictureFormat> picture_format(const std::filesystem::path& path) {
-  std::string extension = path.extension().string();
+  const std::string extension = lower_ascii(path.extension().string());
   if (extension.empty()) return PictureFormat::kPng;
-  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   const auto found = std::ranges::find(kAllPictureFormats, extension, extension_of);
   if (found == kAllPictureFormats.end()) return std::nullopt;
   return *found;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/figure/cairo_canvas.h"
+#include "core/figure/cairo_parts.h"
 #include "core/figure/paint.h"
 
 namespace qkv {
@@ -14,26 +15,9 @@ Error picture_error(int width, int height, cairo_status_t status) {
                                        std::to_string(height) + " pixels: " + cairo_status_to_string(status)};
 }
 
-std::uint32_t* row_of(cairo_surface_t* surface, int row) {
-  unsigned char* data = cairo_image_surface_get_data(surface);
-  return reinterpret_cast<std::uint32_t*>(data +
-                                          static_cast<std::ptrdiff_t>(row) * cairo_image_surface_get_stride(surface));
-}
-
 Result<Bytes> encode(cairo_surface_t* surface, int width, int height) {
   Bytes bytes;
-  // Nothing may be thrown through Cairo's C code.
-  const auto append = [](void* closure, const unsigned char* data, unsigned int length) -> cairo_status_t {
-    auto& out = *static_cast<Bytes*>(closure);
-    try {
-      const auto* first = reinterpret_cast<const std::byte*>(data);
-      out.insert(out.end(), first, first + length);
-    } catch (const std::exception&) {
-      return CAIRO_STATUS_NO_MEMORY;
-    }
-    return CAIRO_STATUS_SUCCESS;
-  };
-  const cairo_status_t status = cairo_surface_write_to_png_stream(surface, append, &bytes);
+  const cairo_status_t status = cairo_surface_write_to_png_stream(surface, append_bytes, &bytes);
   if (status != CAIRO_STATUS_SUCCESS) return picture_error(width, height, status);
   return bytes;
 }
@@ -89,7 +73,7 @@ Result<Bytes> png_bytes(int width, int height, std::span<const std::uint8_t> rgb
   }
   const std::uint8_t* in = rgba.data();
   for (int r = 0; r < height; ++r) {
-    std::uint32_t* row = row_of(surface.get(), r);
+    std::uint32_t* row = pixel_row(surface.get(), r);
     for (int c = 0; c < width; ++c, in += 4) {
       const std::uint32_t alpha = in[3];
       row[c] =
@@ -98,6 +82,11 @@ Result<Bytes> png_bytes(int width, int height, std::span<const std::uint8_t> rgb
   }
   cairo_surface_mark_dirty(surface.get());
   return encode(surface.get(), width, height);
+}
+
+Result<Bytes> png_bytes(const OpaqueImage& image) {
+  const CairoSurfacePtr surface = surface_of(image);
+  return encode(surface.get(), image.width, image.height);
 }
 
 Result<PixelImage> decode_png(std::span<const std::byte> png) {
@@ -115,7 +104,7 @@ Result<PixelImage> decode_png(std::span<const std::byte> png) {
   image.height = cairo_image_surface_get_height(surface.get());
   image.rgba.reserve(static_cast<std::size_t>(image.width) * image.height * 4);
   for (int r = 0; r < image.height; ++r) {
-    const std::uint32_t* row = row_of(surface.get(), r);
+    const std::uint32_t* row = pixel_row(surface.get(), r);
     for (int c = 0; c < image.width; ++c) {
       const std::uint32_t alpha = format == CAIRO_FORMAT_RGB24 ? 255 : row[c] >> 24;
       for (const int shift : {16, 8, 0}) {

@@ -8,6 +8,7 @@
 #include <numbers>
 #include <utility>
 
+#include "core/base/ascii.h"
 #include "core/base/utf8.h"
 #include "core/figure/paint.h"
 
@@ -39,12 +40,8 @@ std::string rounding(const CanvasBox& box, double radius) {
 }
 
 std::string fill(Color color) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string hex = "#";
-  for (const std::uint8_t channel : {color.r, color.g, color.b}) {
-    hex += kDigits[channel >> 4];
-    hex += kDigits[channel & 15];
-  }
+  for (const std::uint8_t channel : {color.r, color.g, color.b}) hex += lower_ascii(hexadecimal(channel, 2));
   return attribute("fill", hex) + (color.a == 255 ? "" : attribute("fill-opacity", color.a / 255.0));
 }
 
@@ -130,12 +127,7 @@ void SvgCanvas::begin_clip(const CanvasBox& box, double radius) {
 void SvgCanvas::end_clip() { svg_ += "</g>\n"; }
 
 void SvgCanvas::paint_image(const OpaqueImage& image, const CanvasBox& box) {
-  std::vector<std::uint8_t> rgba;
-  rgba.reserve(image.pixels.size() * 4);
-  for (const std::uint32_t pixel : image.pixels) {
-    for (const int shift : {16, 8, 0, 24}) rgba.push_back(static_cast<std::uint8_t>(pixel >> shift));
-  }
-  const Result<Bytes> png = png_bytes(image.width, image.height, rgba);
+  const Result<Bytes> png = png_bytes(image);
   if (!png.ok()) {
     problem_ = png.error();
     return;

@@ -3,10 +3,11 @@
 #include <pango/pangocairo.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "core/base/ascii.h"
 #include "core/base/utf8.h"
+#include "core/figure/cairo_parts.h"
 #include "core/figure/page_text.h"
 
 namespace qkv {
@@ -30,8 +31,6 @@ using GObjectPtr = std::unique_ptr<T, FreeWith<&g_object_unref>>;
 using FontDescriptionPtr = std::unique_ptr<PangoFontDescription, FreeWith<&pango_font_description_free>>;
 using AttrListPtr = std::unique_ptr<PangoAttrList, FreeWith<&pango_attr_list_unref>>;
 using LayoutIterPtr = std::unique_ptr<PangoLayoutIter, FreeWith<&pango_layout_iter_free>>;
-using SurfacePtr = std::unique_ptr<cairo_surface_t, FreeWith<&cairo_surface_destroy>>;
-using CairoPtr = std::unique_ptr<cairo_t, FreeWith<&cairo_destroy>>;
 
 // Characters that would break or empty the line are shown by their pictures (␊, ␉, …) or as U+FFFD.
 char32_t shown_character(char32_t c) {
@@ -72,19 +71,12 @@ ShapedText shaped_text(std::string_view text, bool with_offsets = false) {
 
 // "U+200B U+200D"
 std::string code_points_of(std::string_view text) {
-  std::string codes;
+  std::string names;
   for (std::size_t pos = 0; pos < text.size();) {
-    char digits[16];
-    const auto [end, problem] =
-        std::to_chars(digits, digits + sizeof digits, static_cast<std::uint32_t>(next_code_point(text, pos)), 16);
-    std::string code(digits, problem == std::errc{} ? end : digits);
-    for (char& c : code) c = c >= 'a' ? static_cast<char>(c - 32) : c;
-    codes += (codes.empty() ? "U+" : " U+") + std::string(code.size() < 4 ? 4 - code.size() : 0, '0') + code;
+    names += (names.empty() ? "" : " ") + code_point_name(next_code_point(text, pos));
   }
-  return codes;
+  return names;
 }
-
-double to_pixels(int pango_units) { return static_cast<double>(pango_units) / PANGO_SCALE; }
 
 // Outlines are filled rather than shown as cached glyph masks: Cairo 1.16 places masks on whole pixels,
 // which makes the spacing of small text uneven.
@@ -96,8 +88,6 @@ void draw_run(cairo_t* cr, PangoGlyphItem* run, double x, double baseline) {
     cairo_new_path(cr);
     return;
   }
-  cairo_new_path(cr);
-  cairo_move_to(cr, x, baseline);
   pango_cairo_glyph_string_path(cr, font, run->glyphs);
   cairo_fill(cr);
 }
@@ -110,7 +100,7 @@ void draw_line(cairo_t* cr, PangoLayout* layout, double left, double baseline) {
     if (run == nullptr) continue;
     PangoRectangle logical;
     pango_layout_iter_get_run_extents(iter.get(), nullptr, &logical);
-    const double x = left + to_pixels(logical.x);
+    const double x = left + to_units(logical.x);
     if (is_page) {
       write_run(cr, pango_layout_get_text(layout), run, x, baseline);
     } else {
@@ -207,14 +197,14 @@ struct TextShaper::Impl {
     return line;
   }
 
-  static double width_of(PangoLayout* layout) { return to_pixels(line_of(layout).width); }
+  static double width_of(PangoLayout* layout) { return to_units(line_of(layout).width); }
 
   // The baseline and the height are whole pixels, so that lines of different fonts can be aligned exactly.
   static TextSize size_of(PangoLayout* layout) {
     const PangoRectangle logical = line_of(layout);
-    const double baseline = to_pixels(pango_layout_get_baseline(layout));
-    const double below = to_pixels(logical.height) - baseline;
-    return {to_pixels(logical.width), std::ceil(baseline) + std::ceil(below), std::ceil(baseline)};
+    const double baseline = to_units(pango_layout_get_baseline(layout));
+    const double below = to_units(logical.height) - baseline;
+    return {to_units(logical.width), std::ceil(baseline) + std::ceil(below), std::ceil(baseline)};
   }
 };
 
@@ -241,10 +231,9 @@ void TextShaper::draw(cairo_t* cr, std::string_view text, const TextStyle& style
   }
   pango_cairo_update_context(cr, impl_->context.get());
   const GObjectPtr<PangoLayout> layout = impl_->line(shaped_text(text).text, style);
-  const Color c = style.color;
-  cairo_set_source_rgba(cr, c.r / 255.0, c.g / 255.0, c.b / 255.0, c.a / 255.0);
+  set_color(cr, style.color);
   const double baseline = snap_to_device(cr, y + Impl::size_of(layout.get()).baseline);
-  draw_line(cr, layout.get(), x - to_pixels(Impl::line_of(layout.get()).x), baseline);
+  draw_line(cr, layout.get(), x - to_units(Impl::line_of(layout.get()).x), baseline);
   cairo_restore(cr);
 }
 
@@ -277,17 +266,15 @@ PixelImage TextShaper::render(std::string_view text, const TextStyle& style, dou
   image.height = static_cast<int>(std::clamp(std::ceil(size.height * scale), 1.0, double{kMaxImageSide}));
   image.rgba.assign(static_cast<std::size_t>(image.width) * image.height * 4, 0);
 
-  const SurfacePtr surface(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, image.width, image.height));
+  const CairoSurfacePtr surface(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, image.width, image.height));
   if (cairo_surface_status(surface.get()) != CAIRO_STATUS_SUCCESS) return image;
-  const CairoPtr cr(cairo_create(surface.get()));
+  const CairoContextPtr cr(cairo_create(surface.get()));
   cairo_scale(cr.get(), scale, scale);
   draw(cr.get(), text, style, 0, 0);
   cairo_surface_flush(surface.get());
-  const unsigned char* rows = cairo_image_surface_get_data(surface.get());
-  const int stride = cairo_image_surface_get_stride(surface.get());
   auto out = image.rgba.begin();
   for (int r = 0; r < image.height; ++r) {
-    const auto* row = reinterpret_cast<const std::uint32_t*>(rows + static_cast<std::ptrdiff_t>(r) * stride);
+    const std::uint32_t* row = pixel_row(surface.get(), r);
     for (int c = 0; c < image.width; ++c) {
       const std::uint32_t argb = row[c];
       for (const int shift : {16, 8, 0, 24}) *out++ = static_cast<std::uint8_t>(argb >> shift);
@@ -303,7 +290,7 @@ double TextShaper::caret_x(std::string_view text, const TextStyle& style, std::s
   PangoRectangle strong;
   const auto position = static_cast<int>(shown.offsets[std::min(index, text.size())]);
   pango_layout_get_cursor_pos(layout.get(), position, &strong, nullptr);
-  return to_pixels(strong.x);
+  return to_units(strong.x);
 }
 
 std::size_t TextShaper::index_at_x(std::string_view text, const TextStyle& style, double x) const {

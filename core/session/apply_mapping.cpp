@@ -8,17 +8,19 @@
 #include "core/base/utf8.h"
 #include "core/session/session_tensors.h"
 #include "core/session/tensor_mapping.h"
+#include "core/session/tensor_origin.h"
 
 namespace qkv {
 
 namespace {
 
-std::vector<SharedMatrix> gather(const Tensor& tensor, const CellMap& map) {
+Result<std::vector<SharedMatrix>> gather(const Tensor& tensor, const CellMap& map, ReadProgress* progress) {
   std::vector<SharedMatrix> matrices;
   for (const std::uint64_t first : map.matrices) {
     Matrix matrix(static_cast<Index>(map.rows.size()), static_cast<Index>(map.cols.size()));
     float* cell = matrix.data();
     for (const std::uint64_t row : map.rows) {
+      if (const Status on = count_read(progress, 0); !on.ok()) return on.error();
       for (const std::uint64_t col : map.cols) *cell++ = tensor.values[first + row + col];
     }
     matrices.emplace_back(std::move(matrix));
@@ -42,10 +44,36 @@ std::vector<std::string> split_lines(const Tensor& bytes) {
   return lines;
 }
 
+// The roles whose numbers apply_mapping reads, in its order.
+std::vector<Role> roles_read(const TensorMapping& mapping) {
+  const auto has = [&](Role role) { return mapping.find(role) != nullptr; };
+  if (!has(Role::kX) && !has(Role::kQ) && has(Role::kAttn)) return {Role::kAttn};
+  if (!has(Role::kX)) return {Role::kQ, Role::kK, Role::kV, Role::kWo, Role::kBo, Role::kBias};
+  return {Role::kX,  Role::kWq, Role::kWk, Role::kWv, Role::kBq,
+          Role::kBk, Role::kBv, Role::kWo, Role::kBo, Role::kBias};
+}
+
+// As MappingReader reads them: neighbours that are parts of one tensor are read once.
+std::uint64_t bytes_of_roles(const TensorSet& files, const TensorMapping& mapping) {
+  std::uint64_t bytes = 0;
+  const MappedTensor* last = nullptr;
+  for (const Role role : roles_read(mapping)) {
+    const MappedTensor* mapped = mapping.find(role);
+    if (mapped == nullptr) continue;
+    const bool is_kept = last != nullptr && last->file == mapped->file && last->name == mapped->name;
+    if (!is_kept) bytes += bytes_of_mapped(files[mapped->file].file, role, mapped->name, mapped->reading);
+    last = mapped;
+  }
+  return bytes;
+}
+
 // Reads a mapping's tensors, each once, and keeps the first error.
 class MappingReader {
  public:
-  MappingReader(const TensorSet& files, const TensorMapping& mapping) : files_(files), mapping_(mapping) {}
+  MappingReader(const TensorSet& files, const TensorMapping& mapping, ReadProgress* progress)
+      : files_(files), mapping_(mapping), progress_(progress) {
+    if (progress != nullptr) progress->expect(bytes_of_roles(files, mapping));
+  }
 
   const std::optional<Error>& error() const { return error_; }
   bool has(Role role) const { return mapping_.find(role) != nullptr; }
@@ -97,18 +125,19 @@ class MappingReader {
     }
     const bool is_kept = kept_file_ == mapped.file && kept_name_ == mapped.name && kept_leading_ == map.value().leading;
     if (!is_kept) {
-      Result<Tensor> tensor = file.read(mapped.name, map.value().leading);
+      Result<Tensor> tensor = file.read(mapped.name, map.value().leading, progress_);
       if (!tensor.ok()) return tensor.error();
       kept_ = std::move(tensor).value();
       kept_file_ = mapped.file;
       kept_name_ = mapped.name;
       kept_leading_ = map.value().leading;
     }
-    return gather(kept_, map.value());
+    return gather(kept_, map.value(), progress_);
   }
 
   const TensorSet& files_;
   const TensorMapping& mapping_;
+  ReadProgress* progress_;
   std::optional<Error> error_;
   Tensor kept_;
   std::optional<std::size_t> kept_file_;
@@ -155,14 +184,22 @@ Status name_tokens(MappingReader& reader, Session& session) {
 }  // namespace
 
 Result<std::vector<SharedMatrix>> read_mapped(const TensorFile& file, Role role, const std::string& name,
-                                              const TensorReading& reading) {
+                                              const TensorReading& reading, ReadProgress* progress) {
   const TensorInfo* info = file.find(name);
   if (info == nullptr) return bad_input("there is no tensor \"" + name + "\"");
   const Result<CellMap> map = map_cells(role, name, info->shape, reading);
   if (!map.ok()) return map.error();
-  const Result<Tensor> tensor = file.read(name, map.value().leading);
+  const Result<Tensor> tensor = file.read(name, map.value().leading, progress);
   if (!tensor.ok()) return tensor.error();
-  return gather(tensor.value(), map.value());
+  return gather(tensor.value(), map.value(), progress);
+}
+
+std::uint64_t bytes_of_mapped(const TensorFile& file, Role role, const std::string& name,
+                              const TensorReading& reading) {
+  const TensorInfo* info = file.find(name);
+  if (info == nullptr) return 0;
+  const Result<CellMap> map = map_cells(role, name, info->shape, reading);
+  return map.ok() ? file.bytes_to_read(name, map.value().leading) : 0;
 }
 
 Result<std::vector<std::string>> read_words(const TensorFile& file, const std::string& name,
@@ -206,11 +243,12 @@ Result<std::vector<std::string>> read_words(const TensorFile& file, const std::s
 // Among so many keys hardly a weight is large enough to be seen on a scale from 0 to 1.
 constexpr Index kManyKeys = 128;
 
-Result<Session> apply_mapping(const TensorSet& files, const TensorMapping& mapping, std::string title) {
+Result<Session> apply_mapping(const TensorSet& files, const TensorMapping& mapping, std::string title,
+                              ReadProgress* progress) {
   Session session;
   session.title = std::move(title);
   if (!mapping.part.empty()) session.title += ", " + mapping.part;
-  MappingReader reader(files, mapping);
+  MappingReader reader(files, mapping, progress);
   session.problem.source = read_source(reader, mapping);
   if (!is_weights_only(session.problem.source)) {
     session.problem.wo = reader.optional_matrix(Role::kWo);
@@ -221,6 +259,7 @@ Result<Session> apply_mapping(const TensorSet& files, const TensorMapping& mappi
   if (const Status named = name_tokens(reader, session); !named.ok()) return named.error();
   const Result<Shapes> shapes = check_session(session);
   if (!shapes.ok()) return shapes.error();
+  session.origin = origin_of(files, mapping);
   if (shapes.value().nk >= kManyKeys) session.view.weights_range.mode = RangeMode::kLog;
   return session;
 }

@@ -1,11 +1,9 @@
 #include "core/session/array_files.h"
 
-#include <algorithm>
-#include <cctype>
 #include <string>
 #include <utility>
 
-#include "core/tensor_io/csv_writer.h"
+#include "core/base/ascii.h"
 
 namespace qkv {
 namespace {
@@ -18,9 +16,7 @@ Bytes bytes_of(std::string_view text) {
 }  // namespace
 
 ArrayFormat array_format(const std::filesystem::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const std::string extension = lower_ascii(path.extension().string());
   return extension == ".npy" ? ArrayFormat::kNpy : extension == ".csv" ? ArrayFormat::kCsv : ArrayFormat::kNpz;
 }
 
@@ -36,7 +32,20 @@ NamedArray head_of(const NamedArray& array, std::size_t head) {
       array.values);
 }
 
-Result<Bytes> array_file(ArrayFormat format, const std::vector<NamedArray>& arrays) {
+TableNames names_of(const Session& session, MatrixKind kind, Index rows, Index cols) {
+  const auto names = [&](Axis axis, Index count) {
+    const AxisNames all(session, axis, count, TokenStyle::kStored);
+    std::vector<std::string> texts;
+    for (Index i = 0; i < count; ++i) texts.push_back(all[i]);
+    return texts;
+  };
+  return {names(row_axis(kind), rows), names(col_axis(kind), cols)};
+}
+
+Result<Bytes> array_file(ArrayFormat format, const std::vector<NamedArray>& arrays, const TableNames* names) {
+  if (names != nullptr && format != ArrayFormat::kCsv) {
+    return usage_error("only a .csv file has room for the names of rows and columns");
+  }
   if (format == ArrayFormat::kNpz) return npz_bytes(arrays);
   if (arrays.size() != 1) {
     return usage_error(std::string(format == ArrayFormat::kNpy ? "an .npy" : "a .csv") +
@@ -49,8 +58,9 @@ Result<Bytes> array_file(ArrayFormat format, const std::vector<NamedArray>& arra
   if (array.shape.empty() || array.shape.size() > 2 || array.shape.back() == 0) {
     return usage_error("a .csv file holds one matrix, but " + array.name + " has the shape " + shape_text(array.shape));
   }
-  return std::visit([&](const auto& values) { return bytes_of(separated_text(std::span(values), array.shape.back())); },
-                    array.values);
+  return std::visit(
+      [&](const auto& values) { return bytes_of(separated_text(std::span(values), array.shape.back(), ',', names)); },
+      array.values);
 }
 
 }  // namespace qkv

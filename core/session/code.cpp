@@ -2,15 +2,11 @@
 
 #include <algorithm>
 
+#include "core/attention/problem_inputs.h"
 #include "core/base/number_text.h"
-#include "core/session/python_text.h"
+#include "core/session/stacked_array.h"
 
 namespace qkv {
-namespace {
-
-std::uint64_t size(Index value) { return static_cast<std::uint64_t>(value); }
-
-}  // namespace
 
 std::string_view code_key(CodeKind kind) {
   switch (kind) {
@@ -47,7 +43,7 @@ std::string_view code_extension(CodeKind kind) { return kind == CodeKind::kLatex
 
 Index numbers_in_script(const Problem& problem) {
   auto count = static_cast<Index>(problem.options.key_valid.size() + problem.options.sink.size());
-  for (const ScriptInput& input : script_inputs(problem)) {
+  for (const ProblemInput& input : inputs_of(problem)) {
     for (const SharedMatrix& matrix : input.matrices) count += matrix->size();
   }
   return count;
@@ -55,17 +51,10 @@ Index numbers_in_script(const Problem& problem) {
 
 std::vector<NamedArray> script_arrays(const Problem& problem) {
   std::vector<NamedArray> arrays;
-  for (const ScriptInput& input : script_inputs(problem)) {
-    std::vector<std::uint64_t> shape = {input.matrices.size(), size(input.matrices[0].rows()),
-                                        size(input.matrices[0].cols())};
-    const bool has_heads = is_per_head(input.kind);
-    if (!has_heads) shape.erase(shape.begin());
-    if (row_axis(input.kind) == Axis::kSingle) shape.erase(shape.begin());
-    std::vector<float> values;
-    for (const SharedMatrix& matrix : input.matrices) {
-      values.insert(values.end(), matrix->data(), matrix->data() + matrix->size());
-    }
-    arrays.push_back({std::string(file_key(input.kind)), shape, std::move(values)});
+  for (const ProblemInput& input : inputs_of(problem)) {
+    std::vector<const Matrix*> matrices;
+    for (const SharedMatrix& matrix : input.matrices) matrices.push_back(&matrix.get());
+    arrays.push_back(stacked_array<float>(input.kind, matrices));
   }
   const AttentionOptions& options = problem.options;
   if (!options.key_valid.empty()) {

@@ -1,12 +1,14 @@
 // The PyTorch script of a session.
 #include "core/session/code.h"
+#include "core/session/python_script.h"
 #include "core/session/python_text.h"
 
 namespace qkv {
 namespace {
 
 PythonDialect dialect(bool loaded, bool checked) {
-  return {.library = "PyTorch",
+  return {.title = "PyTorch",
+          .module = "torch",
           .imports = std::string(loaded ? "import numpy as np\n" : "") + "import torch\n" +
                      (checked ? "import torch.nn.functional as F\n" : "") +
                      "\ntorch.set_default_dtype(torch.float64)\n",
@@ -14,59 +16,19 @@ PythonDialect dialect(bool loaded, bool checked) {
           .make_flags = "torch.tensor({}, dtype=torch.bool)",
           .load_numbers = "torch.from_numpy(data[{}]).double()",
           .load_flags = "torch.from_numpy(data[{}]).bool()",
-          .heads_first = ".permute(1, 0, 2)"};
-}
-
-std::string rope_lines(const Rope& rope) {
-  const bool half = rope.style == RopeStyle::kHalf;
-  return "\n# Rotary position embedding: pairs of columns turn by position * base**(-2 * pair / d_k).\n"
-         "def rotate(rows):  # [heads, tokens, d_k]\n"
-         "    turned = rows.clone()\n"
-         "    position = torch.arange(1, rows.shape[1])  # the first token stands at 0 and stays as it is\n"
-         "    for pair in range(d_k // 2):\n" +
-         std::string(half ? "        a, b = pair, pair + d_k // 2\n" : "        a, b = 2 * pair, 2 * pair + 1\n") +
-         "        angle = position * " + python_scalar(rope.base) +
-         " ** (-2 * pair / d_k)\n"
-         "        x, y = rows[:, 1:, a], rows[:, 1:, b]\n"
-         "        turned[:, 1:, a] = x * torch.cos(angle) - y * torch.sin(angle)\n"
-         "        turned[:, 1:, b] = y * torch.cos(angle) + x * torch.sin(angle)\n"
-         "    return turned\n\n\n";
-}
-
-std::string score_lines(const AttentionOptions& options, const ScriptNeeds& needs) {
-  std::string text, q = "q", k = "k";
-  if (options.rope) {
-    text += rope_lines(*options.rope);
-    text += "q_turned, k_turned = rotate(q), rotate(k)\n\n";
-    q = "q_turned", k = "k_turned";
-  }
-  if (needs.groups) {
-    text +=
-        "# Query heads share key/value heads: each of those is used heads / kv_heads times in a row.\n"
-        "k_shared = " +
-        k +
-        ".repeat_interleave(heads // kv_heads, dim=0)\n"
-        "v_shared = v.repeat_interleave(heads // kv_heads, dim=0)\n\n";
-    k = "k_shared";
-  }
-  return text + "# Scores: each query times each key. [heads, n_q, n_k]\nscores = " + q + " @ " + k +
-         ".transpose(1, 2)\n\n";
+          .copy = ".clone()",
+          .join = "torch.cat",
+          .repeat_heads = "{}.repeat_interleave(heads // kv_heads, dim=0)",
+          .swap_first = ".permute(1, 0, 2)",
+          .swap_last = ".transpose(1, 2)",
+          .zeros = "torch.zeros({})"};
 }
 
 // What is added to the scaled scores is held as `added`, since torch's own function takes it so.
-std::string scaled_lines(const AttentionOptions& options, const Shapes& shapes) {
-  std::string text = scale_lines(options);
-  if (options.softcap) {
-    const std::string cap = python_scalar(*options.softcap);
-    text += "# Softcap: no score leaves -cap … cap.\nscaled = " + cap + " * torch.tanh(scaled / " + cap + ")\n";
-  }
-  if (options.alibi) {
-    text += slope_lines(shapes.heads, "torch", "torch.cat") + "added = -slopes[:, None, None] * abs(i - j)" +
-            (options.bias ? " + bias" : "") + "\nscaled = scaled + added\n";
-  } else if (options.bias) {
-    text += "added = bias\nscaled = scaled + added\n";
-  }
-  return text;
+std::string added_lines(const AttentionOptions& options, const Shapes& shapes, const PythonDialect& dialect) {
+  if (!options.alibi) return options.bias ? "added = bias\nscaled = scaled + added\n" : "";
+  return slope_lines(shapes.heads, dialect) + "added = -slopes[:, None, None] * abs(i - j)" +
+         (options.bias ? " + bias" : "") + "\nscaled = scaled + added\n";
 }
 
 std::string softmax_lines(const AttentionOptions& options, const ScriptNeeds& needs) {
@@ -88,20 +50,7 @@ std::string softmax_lines(const AttentionOptions& options, const ScriptNeeds& ne
         "attn = torch.softmax(with_sink, dim=-1)[..., :-1]\n";
   }
   if (!needs.mask) return text;
-  text += needs.dead_rows ? "# Hidden keys have weight 0, and so has all that a query sees that sees no key.\n"
-                          : "# Hidden keys have weight 0.\n";
-  return text + "attn = attn.masked_fill(~keep, 0)\n";
-}
-
-std::string heads_out_lines(const ScriptNeeds& needs) {
-  const std::string v = needs.groups ? "v_shared" : "v";
-  if (!needs.mask) return "\n# Each query's mix of the values. [heads, n_q, d_v]\nheads_out = attn @ " + v + "\n";
-  return "\n# Each query's mix of the values that it sees; hidden ones are not touched. [heads, n_q, d_v]\n"
-         "heads_out = torch.zeros(heads, n_q, d_v)\n"
-         "for row in range(n_q):\n"
-         "    see = keep[row]\n"
-         "    heads_out[:, row] = torch.einsum(\"hk,hkd->hd\", attn[:, row, see], " +
-         v + "[:, see])\n";
+  return text + hidden_comment(needs) + "attn = attn.masked_fill(~keep, 0)\n";
 }
 
 // torch's own function knows neither cap nor sink, and says nothing dependable of NaN or of a query without keys.
@@ -145,10 +94,11 @@ std::string pytorch_script(const Session& session, const std::string& data_file)
   const Shapes shapes = check_session(session).value();
   const ScriptNeeds needs = script_needs(problem, shapes);
   const bool checked = has_own_function(options, needs);
-  std::string text = script_start(session, shapes, dialect(!data_file.empty(), checked), data_file);
-  if (needs.positions) text += position_lines(options, shapes, "torch");
-  text += score_lines(options, needs) + scaled_lines(options, shapes) + softmax_lines(options, needs) +
-          heads_out_lines(needs) + output_lines(problem, ".permute(1, 0, 2)");
+  const PythonDialect torch = dialect(!data_file.empty(), checked);
+  std::string text = script_start(session, shapes, torch, data_file);
+  if (needs.positions) text += position_lines(options, shapes, torch);
+  text += score_lines(options, needs, torch) + scale_lines(options, torch) + added_lines(options, shapes, torch) +
+          softmax_lines(options, needs) + heads_out_lines(needs, torch) + output_lines(problem, torch);
   if (checked) text += check_lines(options, shapes, needs);
   text += "\ntorch.set_printoptions(precision=4, sci_mode=False)\n" + print_lines(problem);
   const std::string keep = needs.mask ? "keep.byte().numpy()" : "np.ones((n_q, n_k), dtype=np.uint8)";

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-#include "core/session/read_array.h"
+#include "core/session/compare_request.h"
 #include "core/session/session_differences.h"
 
 namespace qkv {
@@ -27,6 +27,21 @@ Result<Comparison> finish(Ours& ours, Comparison comparison, const StopFlag* sto
   return comparison;
 }
 
+// An array whose axes are named.
+Status add_laid_out(Ours& ours, Comparison& comparison, const TensorFile& file, const NamePair& pair, MatrixKind kind,
+                    const StopFlag* stop) {
+  const KindShape shape = *shape_of(kind, ours.session.problem, ours.shapes);
+  Result<LaidOutArray> array = read_laid_out(file, pair, kind, shape, ours.shapes);
+  if (!array.ok()) return array.error();
+  ArrayReading& reading = array.value().reading;
+  Result<std::vector<Difference>> found = differences(ours.cache, {reading.matrix}, comparison.tolerance, stop);
+  if (!found.ok()) return found.error();
+  comparison.arrays.push_back({pair.theirs, std::move(array.value().shape), reading.words});
+  comparison.theirs.push_back(std::move(reading.matrix));
+  comparison.differences.push_back(std::move(found.value()[0]));
+  return Done{};
+}
+
 // The array under the reading that has the fewest wrong cells.
 Status add_array(Ours& ours, Comparison& comparison, const TensorFile& file, const NamePair& pair,
                  const StopFlag* stop) {
@@ -38,6 +53,7 @@ Status add_array(Ours& ours, Comparison& comparison, const TensorFile& file, con
     return bad_input(in_quotes(pair.theirs) + ": this session has no " + std::string(file_key(kind)) +
                      " to compare it with");
   }
+  if (pair.reading) return add_laid_out(ours, comparison, file, pair, kind, stop);
   Result<Tensor64> tensor = file.read_float64(pair.theirs, pair.leading);
   if (!tensor.ok()) return tensor.error();
   const Result<std::vector<ArrayReading>> readings =
@@ -127,6 +143,18 @@ OtherMatrix given_attn(const Session& other) {
   return attn;
 }
 
+std::vector<Matrix> rounded(const std::vector<MatrixD>& heads) {
+  std::vector<Matrix> matrices;
+  for (const MatrixD& head : heads) matrices.push_back(head.cast<float>());
+  return matrices;
+}
+
+MatrixD mean_of(const std::vector<MatrixD>& heads) {
+  MatrixD sum = heads[0];
+  for (std::size_t head = 1; head < heads.size(); ++head) sum += heads[head];
+  return sum / static_cast<double>(heads.size());
+}
+
 }  // namespace
 
 bool Comparison::equal() const {
@@ -180,7 +208,7 @@ Result<Comparison> compare_arrays(const Session& session, const TensorFile& file
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const Status added = add_array(ours, comparison, file, pairs[i], stop);
     if (added.ok()) continue;
-    const bool was_named = i < names.size();
+    const bool was_named = i < names.size() && names[i].is_required;
     if (was_named || added.error().code == ErrorCode::kCancelled) return added.error();
     if (!first_problem) first_problem = added.error();
     comparison.left_alone.push_back({pairs[i].theirs, added.error().message});
@@ -226,6 +254,35 @@ Result<Comparison> compare_sessions(const Session& session, const Session& other
   if (!found.ok()) return found.error();
   comparison.differences = std::move(found).value();
   return finish(ours, std::move(comparison), stop);
+}
+
+std::vector<Matrix> our_shown(const Session& session, const Comparison& comparison, std::size_t array) {
+  const OtherMatrix& theirs = comparison.theirs[array];
+  InputCache cache(session.problem, check_session(session).value());
+  const OtherMatrix ours = our_matrix(cache, theirs.kind);
+  return rounded(theirs.mean_of_heads ? std::vector<MatrixD>{mean_of(ours.heads)} : ours.heads);
+}
+
+std::vector<Matrix> their_shown(const Comparison& comparison, std::size_t array) {
+  return rounded(comparison.theirs[array].heads);
+}
+
+std::size_t most_telling(const Comparison& comparison) {
+  const std::vector<Difference>& all = comparison.differences;
+  const auto find = [&](auto fits) {
+    return static_cast<std::size_t>(std::find_if(all.begin(), all.end(), fits) - all.begin());
+  };
+  std::size_t at = all.size();
+  for (const MatrixKind kind : {MatrixKind::kAttn, MatrixKind::kHeadsOut, MatrixKind::kOut}) {
+    if (at == all.size()) at = find([&](const Difference& each) { return each.kind == kind && !each.equal(); });
+  }
+  if (at == all.size()) at = find([](const Difference& each) { return !each.equal(); });
+  if (at == all.size()) at = find([](const Difference& each) { return each.kind == MatrixKind::kAttn; });
+  return at == all.size() ? 0 : at;
+}
+
+int most_telling_head(const Difference& difference) {
+  return difference.first_wrong ? difference.first_wrong->cell.id.head : 0;
 }
 
 std::vector<NamedArray> arrays_of(const Comparison& comparison) {

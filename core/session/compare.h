@@ -7,6 +7,7 @@
 
 #include "core/attention/causes.h"
 #include "core/session/session.h"
+#include "core/session/tensor_layout.h"
 #include "core/tensor_io/npz.h"
 #include "core/tensor_io/tensor_file.h"
 
@@ -17,6 +18,10 @@ struct NamePair {
   std::string theirs;
   std::vector<std::uint64_t> leading = {};
   MatrixKind ours = MatrixKind::kAttn;
+  std::optional<TensorReading> reading = {};  // what its axes are, where that is said; heads are ours
+  bool is_required = true;                    // else it is left alone where it does not fit
+
+  bool is_said_more() const { return reading.has_value() || !leading.empty(); }
 };
 // kUsage saying what is wrong with the text.
 Result<NamePair> parse_name_pair(std::string_view text);
@@ -55,6 +60,15 @@ Result<Comparison> compare_arrays(const Session& session, const TensorFile& file
 // Both computed in float64: every matrix that has the same shape in both.
 Result<Comparison> compare_sessions(const Session& session, const Session& other, double tolerance = kFloat32Tolerance,
                                     const StopFlag* stop = nullptr);
+
+// An array as float32, by head; one for a mean over the heads. `session` is the one that was compared.
+std::vector<Matrix> our_shown(const Session& session, const Comparison& comparison, std::size_t array);
+std::vector<Matrix> their_shown(const Comparison& comparison, std::size_t array);
+
+// The array to look at first: what most ask for and differs, else the first that does, else the weights.
+std::size_t most_telling(const Comparison& comparison);
+// The head to look at first: of the first wrong cell, else the first.
+int most_telling_head(const Difference& difference);
 
 // "diff_attn", … : theirs − ours as float32, in the shape of ours; NaN where NaN or Inf stand against something else.
 std::vector<NamedArray> arrays_of(const Comparison& comparison);

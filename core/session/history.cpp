@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/attention/problem_inputs.h"
+
 namespace qkv {
 namespace {
 
@@ -12,28 +14,9 @@ constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
 
 template <class Visit>
 void each_matrix(const Session& session, const Visit& visit) {
-  const auto each = [&](const std::vector<SharedMatrix>& heads) {
-    for (const SharedMatrix& matrix : heads) visit(matrix);
-  };
-  const auto maybe = [&](const std::optional<SharedMatrix>& matrix) {
-    if (matrix) visit(*matrix);
-  };
-  if (const auto* direct = std::get_if<DirectSource>(&session.problem.source)) {
-    each(direct->q);
-    each(direct->k);
-    each(direct->v);
-  } else if (const auto* given = std::get_if<WeightsSource>(&session.problem.source)) {
-    each(given->attn);
-  } else {
-    const auto& source = std::get<ProjectedSource>(session.problem.source);
-    for (const SharedMatrix* matrix : {&source.x, &source.wq, &source.wk, &source.wv}) visit(*matrix);
-    maybe(source.bq);
-    maybe(source.bk);
-    maybe(source.bv);
+  for (const ProblemInput& input : inputs_of(session.problem)) {
+    for (const SharedMatrix& matrix : input.matrices) visit(matrix);
   }
-  maybe(session.problem.wo);
-  maybe(session.problem.bo);
-  maybe(session.problem.options.bias);
 }
 
 std::size_t matrix_bytes(const SharedMatrix& matrix) {

@@ -4,15 +4,16 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/utf8.h"
+
 namespace qkv {
 
 namespace {
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t kShown = 60;
-  std::size_t end = std::min(text.size(), kShown);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return "\"" + std::string(text.substr(0, end)) + (end < text.size() ? "…\"" : "\"");
+  const std::string_view shown = utf8_prefix(text, kShown);
+  return "\"" + std::string(shown) + (shown.size() < text.size() ? "…\"" : "\"");
 }
 
 // What is there, for a message: text in quotes, else the kind of value.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,8 +14,6 @@
 namespace qkv {
 
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // The float32 nearest to the text of a JSON number, or nullopt beyond float32's range. `approximate` is the
 // parser's float64, which says whether a text out of range is too large or too small.
@@ -55,10 +54,52 @@ std::string syntax_detail(std::string_view what) {
   return sanitize_utf8(detail);
 }
 
+// The characters of a text on their way into the parser, counted a step at a time.
+class CountedText {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountedText(const char* at, const char* end, ReadProgress* progress) : at_(at), end_(end), progress_(progress) {
+    begin_step();
+  }
+
+  const char& operator*() const { return *at_; }
+  CountedText& operator++() {
+    if (++at_ == step_end_) end_step();
+    return *this;
+  }
+  CountedText operator++(int) {
+    const CountedText before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const CountedText& other) const { return at_ == other.at_; }
+
+ private:
+  void begin_step() {
+    step_ = std::min(static_cast<std::size_t>(kReadStep), static_cast<std::size_t>(end_ - at_));
+    step_end_ = at_ + step_;
+  }
+  void end_step() {
+    if (progress_ != nullptr) progress_->add(step_);
+    begin_step();
+  }
+
+  const char* at_;
+  const char* end_;
+  const char* step_end_ = nullptr;
+  std::size_t step_ = 0;
+  ReadProgress* progress_;
+};
+
 // Builds the document from the parser's events; the first thing that breaks a rule stops it.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Builder(std::string_view text) : text_(text) {}
+  Builder(std::string_view text, ReadProgress* progress) : text_(text), progress_(progress) {}
 
   JsonValue& root() { return root_; }
   const std::optional<Error>& error() const { return error_; }
@@ -135,7 +176,15 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return add(std::move(value));
   }
 
+  // The parser is stopped by what it gives next.
+  bool goes_on() {
+    const Status on = count_read(progress_, 0);
+    if (!on.ok() && !error_) error_ = on.error();
+    return on.ok();
+  }
+
   bool add_number(float value) {
+    if (!goes_on()) return false;
     if (!open_.empty()) {
       if (auto* numbers = std::get_if<JsonValue::Numbers>(&open_.back().data)) {
         numbers->push_back(value);
@@ -165,6 +214,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::string_view text_;
+  ReadProgress* progress_;
   JsonValue root_;
   std::vector<JsonValue> open_;  // arrays and objects that have begun, outermost first
   std::optional<Error> error_;
@@ -185,22 +235,20 @@ std::string_view kind_of(const JsonValue& value) {
 
 std::string one_line(std::string message) {
   constexpr std::size_t kMost = 400;
-  if (message.size() > kMost) {
-    std::size_t end = kMost;
-    while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) --end;  // to the start of a character
-    message.resize(end);
-    message += "…";
-  }
+  if (message.size() > kMost) message = std::string(utf8_prefix(message, kMost)) + "…";
   for (char& c : message) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
   return message;
 }
 
-Result<JsonValue> parse_json(std::string_view text) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  Builder builder(text);
-  const bool done = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+Result<JsonValue> parse_json(std::string_view text, ReadProgress* progress) {
+  text = without_byte_order_mark(text);
+  if (progress != nullptr) progress->expect(text.size());
+  Builder builder(text, progress);
+  const char* const end = text.data() + text.size();
+  const bool done =
+      nlohmann::json::sax_parse(CountedText(text.data(), end, progress), CountedText(end, end, nullptr), &builder);
   if (builder.error()) return *builder.error();
   if (!done) return bad_input("not valid JSON");
   return std::move(builder.root());

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/read_progress.h"
 #include "core/base/result.h"
 
 namespace qkv {
@@ -46,6 +47,7 @@ inline constexpr std::size_t kMaxJsonMembers = 64;  // of one object
 
 // Errors: kBadInput with line and column for broken syntax (invalid UTF-8 too); with the place ("source.q[0][1]")
 // for a key that comes twice, a number beyond float32's range, and nesting or objects beyond the limits.
-Result<JsonValue> parse_json(std::string_view text);
+// `progress` expects and counts the text, and may end it with kCancelled.
+Result<JsonValue> parse_json(std::string_view text, ReadProgress* progress = nullptr);
 
 }  // namespace qkv

@@ -1,10 +1,10 @@
 #include "core/session/latex_text.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 
+#include "core/base/ascii.h"
 #include "core/base/number_text.h"
 #include "core/base/utf8.h"
 
@@ -18,15 +18,6 @@ Script script_of(char32_t c) {
   if (is_cjk(c) || (c >= 0x3000 && c <= 0x303f) || (c >= 0xff00 && c <= 0xffef)) return Script::kCjk;
   if ((c >= 0x1f000 && c <= 0x1faff) || (c >= 0x2600 && c <= 0x27bf)) return Script::kEmoji;
   return Script::kOther;
-}
-
-std::string code_point_name(char32_t c) {
-  std::array<char, 16> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), static_cast<std::uint32_t>(c), 16).ptr;
-  std::string hex(digits.data(), end);
-  std::transform(hex.begin(), hex.end(), hex.begin(),
-                 [](char d) { return d >= 'a' ? static_cast<char>(d - 'a' + 'A') : d; });
-  return "U+" + std::string(4 - std::min<std::size_t>(4, hex.size()), '0') + hex;
 }
 
 std::string ascii_macro(char32_t c) { return "\\ascii{" + std::to_string(static_cast<unsigned>(c)) + "}"; }
@@ -73,18 +64,20 @@ std::string run_text(const Run& run) {
   return "";
 }
 
-bool all_whole(const LatexMatrix& matrix, const std::vector<Index>& rows, const std::vector<Index>& cols) {
-  Matrix cell(1, 1);
-  for (const Index r : rows) {
-    for (const Index c : cols) {
-      if (r < 0 || c < 0) continue;
-      matrix.source->read({r, c, 1, 1}, cell);
-      const float value = cell(0, 0);
-      if (std::isfinite(value) && (value != std::round(value) || std::abs(value) >= 1e6F)) return false;
+// The cells that are shown; 0 in place of dots.
+Matrix shown_cells(const MatrixSource& source, const std::vector<Index>& rows, const std::vector<Index>& cols) {
+  Matrix cells = Matrix::Zero(static_cast<Index>(rows.size()), static_cast<Index>(cols.size())), cell(1, 1);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t c = 0; c < cols.size(); ++c) {
+      if (rows[r] < 0 || cols[c] < 0) continue;
+      source.read({rows[r], cols[c], 1, 1}, cell);
+      cells(static_cast<Index>(r), static_cast<Index>(c)) = cell(0, 0);
     }
   }
-  return true;
+  return cells;
 }
+
+bool is_whole(float value) { return !std::isfinite(value) || (value == std::round(value) && std::abs(value) < 1e6F); }
 
 // "1.2e+08" as "1.2\cdot 10^{8}".
 std::string with_power(const std::string& text) {
@@ -105,13 +98,9 @@ std::string token_text(const std::string& token) {
 
 }  // namespace
 
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
 std::string latex_preamble(std::string_view body) {
   const auto uses = [&](std::string_view macro) { return body.find(macro) != std::string_view::npos; };
-  const bool ascii_only = is_ascii(body);
+  const bool ascii_only = is_ascii(body);  // all that pdflatex can set
   std::string text = ascii_only ? "% Compile with pdflatex, xelatex or lualatex.\n"
                                 : "% Compile with xelatex or lualatex: some tokens are not ASCII.\n";
   text +=
@@ -200,7 +189,9 @@ std::vector<Index> shown_indices(Index count) {
 std::string latex_matrix(const Session& session, const LatexMatrix& matrix) {
   const Index row_count = matrix.source->rows(), col_count = matrix.source->cols();
   const std::vector<Index> rows = shown_indices(row_count), cols = shown_indices(col_count);
-  const int decimals = all_whole(matrix, rows, cols) ? 0 : session.view.decimals;
+  const Matrix cells = shown_cells(*matrix.source, rows, cols);
+  const bool all_whole = std::all_of(cells.data(), cells.data() + cells.size(), is_whole);
+  const int decimals = all_whole ? 0 : session.view.decimals;
   // As stored: what is not ASCII asks for other compilers and fonts.
   constexpr TokenStyle kStyle = TokenStyle::kStored;
   const AxisNames row_names(session, matrix.rows, row_count, kStyle);
@@ -216,8 +207,8 @@ std::string latex_matrix(const Session& session, const LatexMatrix& matrix) {
     }
     text += " \\\\ \\hline\n";
   }
-  Matrix cell(1, 1);
-  for (const Index r : rows) {
+  for (std::size_t m = 0; m < rows.size(); ++m) {
+    const Index r = rows[m];
     if (heads_rows) text += r < 0 ? "\\vdots" : token_text(row_names[r]);
     for (std::size_t n = 0; n < cols.size(); ++n) {
       const Index c = cols[n];
@@ -226,11 +217,10 @@ std::string latex_matrix(const Session& session, const LatexMatrix& matrix) {
         text += r >= 0 ? "\\cdots" : c >= 0 ? "\\vdots" : "\\ddots";
         continue;
       }
-      matrix.source->read({r, c, 1, 1}, cell);
       const bool hidden = matrix.hidden != LatexMatrix::Hidden::kShown &&
                           mask_reason(session.problem.options, row_count, col_count, r, c) != MaskReason::kVisible;
       if (!hidden) {
-        text += latex_number(cell(0, 0), decimals);
+        text += latex_number(cells(static_cast<Index>(m), static_cast<Index>(n)), decimals);
       } else {
         text += matrix.hidden == LatexMatrix::Hidden::kZero ? "0" : "-\\infty";
       }

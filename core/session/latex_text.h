@@ -9,9 +9,6 @@
 
 namespace qkv {
 
-// Whether pdflatex can set it: nothing but ASCII.
-bool is_ascii(std::string_view text);
-
 // The preamble that a body of what follows here needs, fonts only where its texts are not ASCII alone.
 std::string latex_preamble(std::string_view body);
 

@@ -1,40 +1,20 @@
 #include "core/session/lens_arrays.h"
 
 #include <cstdint>
-#include <utility>
+
+#include "core/session/stacked_array.h"
 
 namespace qkv {
 namespace {
 
-using Shape = std::vector<std::uint64_t>;
-
-// The cells of matrices of one shape, one after the other, as numbers of type To.
-template <class To, class M>
-std::vector<To> cells_of(const std::vector<M>& matrices) {
-  std::vector<To> values;
-  values.reserve(matrices.size() * static_cast<std::size_t>(matrices.front().size()));
-  for (const M& matrix : matrices) {
-    for (Index n = 0; n < matrix.size(); ++n) values.push_back(static_cast<To>(matrix.data()[n]));
-  }
-  return values;
-}
-
-// [H, rows, cols] of a kind that exists per head, [n] of a bias row, else [rows, cols].
-template <class M>
-Shape shape_of(MatrixKind kind, const std::vector<M>& matrices) {
-  const auto rows = static_cast<std::uint64_t>(matrices.front().rows());
-  const auto cols = static_cast<std::uint64_t>(matrices.front().cols());
-  if (is_per_head(kind)) return {matrices.size(), rows, cols};
-  if (row_axis(kind) == Axis::kSingle) return {cols};
-  return {rows, cols};
-}
-
 template <class To, class M>
 void add_kind(std::vector<NamedArray>& arrays, const std::string& prefix, MatrixKind kind,
               const MatrixTable<M>& table) {
-  const std::vector<M>& matrices = table.heads(kind);
+  std::vector<const M*> matrices;
+  for (const M& matrix : table.heads(kind)) matrices.push_back(&matrix);
   if (matrices.empty()) return;
-  arrays.push_back({prefix + std::string(file_key(kind)), shape_of(kind, matrices), cells_of<To>(matrices)});
+  arrays.push_back(stacked_array<To>(kind, matrices));
+  arrays.back().name.insert(0, prefix);
 }
 
 template <class To, class M>
@@ -42,8 +22,7 @@ std::vector<NamedArray> steps_arrays(const MatrixTable<M>& steps, const KeepMatr
   std::vector<NamedArray> arrays;
   for (const MatrixKind kind : kAllMatrixKinds) {
     if (kind == MatrixKind::kKeep) {
-      const Shape shape = {static_cast<std::uint64_t>(keep.rows()), static_cast<std::uint64_t>(keep.cols())};
-      arrays.push_back({std::string(file_key(kind)), shape, cells_of<std::uint8_t>(std::vector<KeepMatrix>{keep})});
+      arrays.push_back(stacked_array<std::uint8_t>(kind, keep));
     } else {
       add_kind<To>(arrays, "", kind, steps);
     }

@@ -81,6 +81,25 @@ std::string contents_of(const TensorSet& files) {
   return joined(parts);
 }
 
+std::optional<FoundTensor> find_tensor(const TensorSet& files, const std::string& name) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (const TensorInfo* info = files[i].file.find(name)) return FoundTensor{i, info};
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::filesystem::path path(files[i].name);
+    for (const std::string& file : {files[i].name, path.filename().string(), path.stem().string()}) {
+      if (!name.starts_with(file + ":")) continue;
+      if (const TensorInfo* info = files[i].file.find(name.substr(file.size() + 1))) return FoundTensor{i, info};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string full_name(const TensorSet& files, std::size_t file, const std::string& name) {
+  const auto has_it = [&](const NamedTensors& each) { return each.file.find(name) != nullptr; };
+  return (std::ranges::count_if(files, has_it) > 1 ? files[file].name + ":" : "") + name;
+}
+
 Candidates::Candidates(const TensorSet& files, const MappingRequest& request) : files_(files), request_(request) {
   add_named();
   if (!error_) add_recognised();
@@ -93,43 +112,28 @@ bool Candidates::is_named(Role role) const {
 
 void Candidates::add(Role role, const Candidate& candidate) { all_[role].push_back(candidate); }
 
-// "NAME", or "FILE:NAME" with the file as it was given or without its ending.
-std::optional<Candidate> Candidates::find(const std::string& name) const {
-  for (std::size_t i = 0; i < files_.size(); ++i) {
-    if (const TensorInfo* info = files_[i].file.find(name)) return Candidate{i, info, {}, true};
-  }
-  for (std::size_t i = 0; i < files_.size(); ++i) {
-    const std::filesystem::path path(files_[i].name);
-    for (const std::string& file : {files_[i].name, path.filename().string(), path.stem().string()}) {
-      if (!name.starts_with(file + ":")) continue;
-      if (const TensorInfo* info = files_[i].file.find(name.substr(file.size() + 1)))
-        return Candidate{i, info, {}, true};
-    }
-  }
-  return std::nullopt;
-}
-
 void Candidates::add_named() {
   for (const auto& [role, name] : request_.tensors) {
     if (name.empty()) continue;
-    std::optional<Candidate> found = find(name);
-    if (!found) {
+    const std::optional<FoundTensor> tensor = find_tensor(files_, name);
+    if (!tensor) {
       error_ = bad_input("there is no tensor \"" + name + "\" for " + std::string(role_key(role)) +
                          (files_.size() == 1 ? ": the file has " : ": the files have ") + contents_of(files_));
       return;
     }
+    Candidate found{tensor->file, tensor->info, {}, true};
     const auto layout = request_.layouts.find(role);
     bool fused = std::ranges::find(request_.fused, role) != request_.fused.end() ||
                  (layout != request_.layouts.end() && has_axis(layout->second, '3'));
     // How weights of the name lie is worth knowing, whatever else the name says.
-    for (const NameReading& reading : read_name(found->info->name)) {
-      found->reading.order = reading.order;
+    for (const NameReading& reading : read_name(found.info->name)) {
+      found.reading.order = reading.order;
       fused = fused || reading.fused;
     }
-    found->reading.role = role;
-    found->reading.is_own_key = found->info->name == role_key(role);
-    found->reading.fused = fused;
-    add(role, *found);
+    found.reading.role = role;
+    found.reading.is_own_key = found.info->name == role_key(role);
+    found.reading.fused = fused;
+    add(role, found);
   }
 }
 

@@ -54,7 +54,6 @@ class Candidates {
   void add_named();
   void add_recognised();
   void add(Role role, const Candidate& candidate);
-  std::optional<Candidate> find(const std::string& name) const;
   bool is_plausible(const Candidate& candidate) const;
 
   const TensorSet& files_;
@@ -62,6 +61,15 @@ class Candidates {
   std::map<Role, std::vector<Candidate>> all_;
   std::optional<Error> error_;
 };
+
+// The tensor of "NAME", or of "FILE:NAME" with the file as it was given, without its folder, or without its ending.
+struct FoundTensor {
+  std::size_t file = 0;
+  const TensorInfo* info = nullptr;
+};
+std::optional<FoundTensor> find_tensor(const TensorSet& files, const std::string& name);
+// How find_tensor() is asked for a tensor: "NAME", with its file before it where others have the name too.
+std::string full_name(const TensorSet& files, std::size_t file, const std::string& name);
 
 // What the files hold, for a message: "q (4, 9, 8), k (4, 9, 8) and 3 more".
 std::string contents_of(const TensorSet& files);

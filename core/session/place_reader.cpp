@@ -48,18 +48,15 @@ PlaceReader::PlaceReader(const Candidates& candidates, AttentionPlace place)
 std::optional<Player> PlaceReader::choose(Role role, bool exact) {
   const std::vector<Candidate> fitting = candidates_.of(role, place_, exact);
   if (fitting.empty()) return std::nullopt;
-  const auto full_name = [&](const Candidate& candidate) {
-    const bool is_shared = std::ranges::count_if(candidates_.files(), [&](const NamedTensors& file) {
-                             return file.file.find(candidate.info->name) != nullptr;
-                           }) > 1;
-    return (is_shared ? candidates_.files()[candidate.file].name + ":" : "") + candidate.info->name;
+  const auto name_of = [&](const Candidate& candidate) {
+    return full_name(candidates_.files(), candidate.file, candidate.info->name);
   };
   MappingQuestion question{MappingQuestion::Kind::kTensor, {role}, "", {}};
   for (const Candidate& candidate : fitting) {
-    if (&candidate != &fitting.front()) result_.alternatives[role].push_back(full_name(candidate));
+    if (&candidate != &fitting.front()) result_.alternatives[role].push_back(name_of(candidate));
     if (!Candidates::is_tie(fitting.front(), candidate, place_)) continue;
     question.choices.push_back(
-        {std::string(role_key(role)) + "=" + full_name(candidate), shape_text(candidate.info->shape)});
+        {std::string(role_key(role)) + "=" + name_of(candidate), shape_text(candidate.info->shape)});
   }
   if (question.choices.size() > 1) {
     question.text =

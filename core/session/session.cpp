@@ -4,6 +4,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "core/attention/problem_inputs.h"
+
 namespace qkv {
 namespace {
 
@@ -28,46 +30,6 @@ Status check_limits(const Shapes& shapes) {
     if (limit.value > limit.most) return bad_input(limit_message(limit.what, limit.value, limit.most));
   }
   return Done{};
-}
-
-const SharedMatrix* head_of(const std::vector<SharedMatrix>& heads, int head) {
-  return head >= 0 && static_cast<std::size_t>(head) < heads.size() ? &heads[static_cast<std::size_t>(head)] : nullptr;
-}
-
-const SharedMatrix* address(const std::optional<SharedMatrix>& matrix) { return matrix ? &*matrix : nullptr; }
-
-const SharedMatrix* find_direct(const DirectSource& source, MatrixId id) {
-  switch (id.kind) {
-    case MatrixKind::kQ:
-      return head_of(source.q, id.head);
-    case MatrixKind::kK:
-      return head_of(source.k, id.head);
-    case MatrixKind::kV:
-      return head_of(source.v, id.head);
-    default:
-      return nullptr;
-  }
-}
-
-const SharedMatrix* find_projected(const ProjectedSource& source, MatrixKind kind) {
-  switch (kind) {
-    case MatrixKind::kX:
-      return &source.x;
-    case MatrixKind::kWq:
-      return &source.wq;
-    case MatrixKind::kWk:
-      return &source.wk;
-    case MatrixKind::kWv:
-      return &source.wv;
-    case MatrixKind::kBq:
-      return address(source.bq);
-    case MatrixKind::kBk:
-      return address(source.bk);
-    case MatrixKind::kBv:
-      return address(source.bv);
-    default:
-      return nullptr;
-  }
 }
 
 // Whose rows and columns tokens name: "x", "q" and "k", or "attn".
@@ -145,16 +107,7 @@ Session worked_example() {
   return session;
 }
 
-const SharedMatrix* find_input(const Session& session, MatrixId id) {
-  if (id.kind == MatrixKind::kWo) return address(session.problem.wo);
-  if (id.kind == MatrixKind::kBo) return address(session.problem.bo);
-  if (id.kind == MatrixKind::kBias) return address(session.problem.options.bias);
-  if (const auto* direct = std::get_if<DirectSource>(&session.problem.source)) return find_direct(*direct, id);
-  if (const auto* given = std::get_if<WeightsSource>(&session.problem.source)) {
-    return id.kind == MatrixKind::kAttn ? head_of(given->attn, id.head) : nullptr;
-  }
-  return find_projected(std::get<ProjectedSource>(session.problem.source), id.kind);
-}
+const SharedMatrix* find_input(const Session& session, MatrixId id) { return find_input(session.problem, id); }
 
 SharedMatrix* find_input(Session& session, MatrixId id) {
   return const_cast<SharedMatrix*>(find_input(std::as_const(session), id));

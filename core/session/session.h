@@ -1,6 +1,7 @@
 // What a person edits and saves: tokens, the source of Q, K, V, the options, the view.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 
 namespace qkv {
 
+struct TensorOrigin;
+
 // A value: copies share their numbers (SharedMatrix), so undo steps and threads hold copies.
 // Invariant after make_/apply/read: check_session() is ok.
 struct Session {
@@ -22,6 +25,7 @@ struct Session {
   TokenSplit split = TokenSplit::kWhiteSpace;
   Problem problem;
   ViewSettings view;
+  std::shared_ptr<const TensorOrigin> origin;  // where the numbers were read from; null where that is not known
 
   const std::vector<std::string>& keys() const { return key_tokens ? *key_tokens : tokens; }
 };

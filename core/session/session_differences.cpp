@@ -33,12 +33,8 @@ Settings settings_of(const Session& session, const Shapes& shapes) {
   if (o.rope) {
     rope = (o.rope->style == RopeStyle::kHalf ? "half, base " : "interleaved, base ") + format_shortest(o.rope->base);
   }
-  const Source& source = session.problem.source;
-  const char* kind = is_weights_only(source)                           ? "attention weights as given"
-                     : std::holds_alternative<ProjectedSource>(source) ? "Q, K, V projected from X"
-                                                                       : "Q, K, V as given";
   return {{"shapes", shapes_words(shapes)},
-          {"source", kind},
+          {"source", std::string(source_words(session.problem.source))},
           {"W^O", session.problem.wo ? "there" : "none"},
           {"rope", rope},
           {"scale", o.scale ? format_shortest(*o.scale) : "1/√d_k"},
@@ -62,6 +58,11 @@ void compare_tokens(const std::string& name, const std::vector<std::string>& her
 }
 
 }  // namespace
+
+std::string_view source_words(const Source& source) {
+  if (is_weights_only(source)) return "attention weights as given";
+  return std::holds_alternative<ProjectedSource>(source) ? "Q, K, V projected from X" : "Q, K, V as given";
+}
 
 std::string shapes_words(const Shapes& s) {
   std::string text = std::to_string(s.heads) + (s.heads == 1 ? " head" : " heads");

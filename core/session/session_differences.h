@@ -2,11 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/session/session.h"
 
 namespace qkv {
+
+// "Q, K, V projected from X".
+std::string_view source_words(const Source& source);
 
 // "4 heads, 9 × 9, d_k 8, d_v 8".
 std::string shapes_words(const Shapes& shapes);

@@ -7,6 +7,7 @@
 #include "core/base/utf8.h"
 #include "core/session/json_reader.h"
 #include "core/session/options_json.h"
+#include "core/session/origin_json.h"
 #include "core/session/session_tensors.h"
 #include "core/session/tensor_mapping.h"
 #include "core/tensor_io/safetensors.h"
@@ -32,20 +33,26 @@ std::string path_text(const std::filesystem::path& path) { return sanitize_utf8(
 // Reads the parts of a session out of its document.
 class SessionReader {
  public:
-  explicit SessionReader(const std::filesystem::path& folder) : folder_(folder) {}
+  SessionReader(const std::filesystem::path& folder, ReadProgress* progress) : folder_(folder), progress_(progress) {}
 
   Result<Session> read(const JsonValue& document) {
     const JsonValue::Members& top = json_.object(document, "the session");
     check_version(top);
-    json_.only_keys(
-        top, {"qkvlab", "title", "note", "split", "tokens", "key_tokens", "source", "wo", "bo", "attention", "view"},
-        "key", "");
+    json_.only_keys(top,
+                    {"qkvlab", "title", "note", "split", "tokens", "key_tokens", "source", "wo", "bo", "attention",
+                     "mapping", "view"},
+                    "key", "");
+    if (progress_ != nullptr && json_.ok()) {
+      progress_->expect(referenced_bytes(top));
+      json_ = JsonReader();  // what is wrong with a reference is told where it is read
+    }
     Session session;
     read_words(top, session);
     if (const JsonValue* source = json_.required(top, "source", "")) read_source(*source, session.problem);
     if (const JsonValue* wo = find_member(top, "wo")) session.problem.wo = matrix(*wo, "wo");
     if (const JsonValue* bo = find_member(top, "bo")) session.problem.bo = row(*bo, "bo");
     if (const JsonValue* options = find_member(top, "attention")) read_options(*options, session.problem);
+    if (const JsonValue* mapping = find_member(top, "mapping")) session.origin = read_origin(json_, *mapping, folder_);
     if (const JsonValue* view = find_member(top, "view")) read_view(*view, session.view);
     if (!json_.ok()) return json_.error();
 
@@ -224,57 +231,65 @@ class SessionReader {
     return is_reference(value) ? from_file(value, place, row_from_tensor) : json_.row(value, place);
   }
 
+  // What from_file will read for the references among the members, and those of their objects.
+  std::uint64_t referenced_bytes(const JsonValue::Members& members) {
+    std::uint64_t bytes = 0;
+    for (const JsonMember& member : members) {
+      const auto* inner = member.value.get_if<JsonValue::Members>();
+      if (inner == nullptr || member.key == "mapping") continue;  // whose files are not read
+      bytes += bytes_of_reference(*inner, member.key) + referenced_bytes(*inner);
+    }
+    return bytes;
+  }
+
+  std::uint64_t bytes_of_reference(const JsonValue::Members& members, const std::string& place) {
+    const JsonValue* file_value = find_member(members, "file");
+    const JsonValue* name_value = find_member(members, "name");
+    if (file_value == nullptr || name_value == nullptr) return 0;
+    const TensorFile* file = open_tensors(json_.text(*file_value, place), place);
+    const std::string name = json_.text(*name_value, place);
+    if (file == nullptr || !json_.ok()) return 0;
+    const std::optional<TensorReading> reading = read_reading(json_, members, place);
+    return reading ? bytes_of_mapped(*file, role_from_key(place).value_or(Role::kQ), name, *reading)
+                   : file->bytes_to_read(name);
+  }
+
   static bool is_reference(const JsonValue& value) { return value.get_if<JsonValue::Members>() != nullptr; }
 
   template <class T>
   T from_file(const JsonValue& value, const std::string& place, Result<T> (*convert)(const Tensor&, std::string_view)) {
     const JsonValue::Members& members = json_.object(value, place);
-    json_.only_keys(members, {"file", "name", "layout", "layer", "batch", "heads", "kv_heads"}, "key", " in " + place);
+    json_.only_keys(members, {"file", "name", "bfloat16", "layout", "layer", "batch", "heads", "kv_heads"}, "key",
+                    " in " + place);
     const JsonValue* file_value = json_.required(members, "file", " in " + place);
     const JsonValue* name_value = json_.required(members, "name", " in " + place);
     if (file_value == nullptr || name_value == nullptr) return {};
     const std::string file_name = json_.text(*file_value, place + ".file");
     const std::string name = json_.text(*name_value, place + ".name");
-    const TensorFile* file = json_.ok() ? open_tensors(file_name, place) : nullptr;
-    if (file == nullptr) return {};
+    const TensorFile* opened = json_.ok() ? open_tensors(file_name, place) : nullptr;
+    if (opened == nullptr) return {};
     const auto fail = [&](const Error& error) {
       json_.fail({error.code, place + ": " + file_name + ": " + error.message});
       return T();
     };
-    if (const std::optional<TensorReading> reading = read_reading(members, place)) {
+    const JsonValue* bfloat16 = find_member(members, "bfloat16");
+    const bool is_bfloat16 = bfloat16 != nullptr && json_.boolean(*bfloat16, place + ".bfloat16");
+    const Result<TensorFile> file = is_bfloat16 ? opened->with({{name}}) : Result<TensorFile>(*opened);
+    if (!file.ok()) return fail(file.error());
+    if (const std::optional<TensorReading> reading = read_reading(json_, members, place)) {
       const std::optional<Role> role = role_from_key(place);
-      Result<std::vector<SharedMatrix>> cells = read_mapped(*file, role.value_or(Role::kQ), name, *reading);
+      Result<std::vector<SharedMatrix>> cells =
+          read_mapped(file.value(), role.value_or(Role::kQ), name, *reading, progress_);
       if (!cells.ok()) return fail(cells.error());
       if constexpr (std::is_same_v<T, SharedMatrix>) return cells.value().front();
       if constexpr (!std::is_same_v<T, SharedMatrix>) return std::move(cells).value();
     }
     if (!json_.ok()) return {};
-    const Result<Tensor> tensor = file->read(name);
+    const Result<Tensor> tensor = file.value().read(name, {}, progress_);
     if (!tensor.ok()) return fail(tensor.error());
     Result<T> converted = convert(tensor.value(), name);
     if (!converted.ok()) return fail(converted.error());
     return std::move(converted).value();
-  }
-
-  // How the tensor's axes are meant, where the reference says it: "layout": "N(HD)", "heads": 12, "layer": 3.
-  std::optional<TensorReading> read_reading(const JsonValue::Members& members, const std::string& place) {
-    const auto number = [&](std::string_view key, int low, int high, int otherwise) {
-      const JsonValue* value = find_member(members, key);
-      return value == nullptr ? otherwise : json_.whole_number(*value, place + "." + std::string(key), low, high);
-    };
-    const JsonValue* layout = find_member(members, "layout");
-    if (layout == nullptr) {
-      if (members.size() > 2) json_.fail(bad_input("the key \"layout\" is missing in " + place + ": it says the axes"));
-      return std::nullopt;
-    }
-    const Result<Layout> parsed = parse_layout(json_.text(*layout, place + ".layout"));
-    if (!parsed.ok()) json_.fail({parsed.error().code, place + ".layout: " + parsed.error().message});
-    if (!json_.ok()) return std::nullopt;
-    constexpr int kMost = 1 << 24;
-    TensorReading reading{parsed.value(), number("heads", 1, kMaxHeads, 0), number("kv_heads", 1, kMaxHeads, 0)};
-    reading.layer = static_cast<std::uint64_t>(number("layer", 0, kMost, 0));
-    reading.batch = static_cast<std::uint64_t>(number("batch", 0, kMost, 0));
-    return json_.ok() ? std::optional(reading) : std::nullopt;
   }
 
   // Each file is opened once. nullptr after an error.
@@ -285,9 +300,13 @@ class SessionReader {
                            (name.empty() ? "empty" : "absolute")));
       return nullptr;
     }
+    if (folder_.empty()) {
+      json_.fail(bad_input(place + ": " + name + " is looked for beside the session file, but this is no file"));
+      return nullptr;
+    }
     const auto found = files_.find(name);
     if (found != files_.end()) return &found->second;
-    Result<TensorFile> file = TensorFile::open(folder_ / relative);
+    Result<TensorFile> file = TensorFile::open(folder_ / relative, {}, progress_);
     if (!file.ok()) {
       json_.fail({file.error().code, place + ": " + name + ": " + file.error().message});
       return nullptr;
@@ -296,6 +315,7 @@ class SessionReader {
   }
 
   const std::filesystem::path& folder_;
+  ReadProgress* progress_;
   JsonReader json_;
   std::map<std::string, TensorFile> files_;
 };
@@ -316,37 +336,42 @@ const char* tab_name(Tab tab) {
   return "head";
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
 bool looks_like_session(std::span<const std::byte> head) {
   if (looks_like_safetensors(head)) return false;  // its length may look like spaces and a brace
   return without_leading_space(as_text(head)).starts_with('{');
 }
 
-Result<Session> parse_session(std::string_view json, const std::filesystem::path& folder) {
-  const Result<JsonValue> document = parse_json(json);
+Result<Session> parse_session(std::string_view json, const std::filesystem::path& folder, ReadProgress* progress) {
+  const Result<JsonValue> document = parse_json(json, progress);
   if (!document.ok()) return document.error();
-  return SessionReader(folder).read(document.value());
+  return SessionReader(folder, progress).read(document.value());
 }
 
 Result<Session> read_session(const std::filesystem::path& path) {
   const Result<Bytes> bytes = read_file(path);
   if (!bytes.ok()) return bytes.error();
-  return parse_session(as_text(bytes.value()), path.parent_path());
+  return parse_session(as_text(bytes.value()), folder_of(path));
 }
 
 Status write_session(const Session& session, const std::filesystem::path& path) {
-  return write_file_atomically(path, session_to_json(session));
+  return write_file_atomically(path, session_to_json(session, folder_of(path)));
 }
 
-Result<std::variant<Session, TensorFile>> open_session_or_tensors(const std::filesystem::path& path) {
+Result<std::variant<Session, TensorFile>> open_session_or_tensors(const std::filesystem::path& path,
+                                                                  ReadProgress* progress) {
   Result<MappedFile> file = MappedFile::open(path);
   if (!file.ok()) return file.error();
   const std::span<const std::byte> bytes = file.value().bytes();
   if (looks_like_session(bytes)) {
-    Result<Session> session = parse_session(as_text(bytes), path.parent_path());
+    Result<Session> session = parse_session(as_text(bytes), folder_of(path), progress);
     if (!session.ok()) return session.error();
     return std::variant<Session, TensorFile>(std::move(session).value());
   }
-  Result<TensorFile> tensors = TensorFile::from_file(std::move(file).value(), path_text(path.stem()));
+  Result<TensorFile> tensors = TensorFile::from_file(std::move(file).value(), path_text(path.stem()), {}, progress);
   if (!tensors.ok()) return tensors.error();
   return std::variant<Session, TensorFile>(std::move(tensors).value());
 }

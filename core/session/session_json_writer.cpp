@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cmath>
 #include <span>
 
 #include "core/base/number_text.h"
 #include "core/base/utf8.h"
+#include "core/session/origin_json.h"
 #include "core/session/session_file.h"
 
 namespace qkv {
@@ -196,6 +198,40 @@ void write_options(Writer& writer, const AttentionOptions& options) {
   writer.close();
 }
 
+// One tensor as session files refer to one.
+void append_reference(std::string& out, const MappedTensor& mapped, const OriginFile& file,
+                      const std::filesystem::path& folder) {
+  const auto number = [&](std::string_view key, std::uint64_t value) {
+    if (value > 0) out += ", \"" + std::string(key) + "\": " + std::to_string(value);
+  };
+  append_text(out += "{\"file\": ", origin_path_text(file.path, folder));
+  append_text(out += ", \"name\": ", mapped.name);
+  if (std::ranges::find(file.bfloat16, mapped.name) != file.bfloat16.end()) out += ", \"bfloat16\": true";
+  const TensorReading& reading = mapped.reading;
+  if (!reading.layout.empty()) {
+    append_text(out += ", \"layout\": ", layout_text(reading.layout));
+    number("heads", static_cast<std::uint64_t>(reading.heads));
+    number("kv_heads", static_cast<std::uint64_t>(reading.kv_heads));
+    number("layer", reading.layer);
+    number("batch", reading.batch);
+  }
+  out += '}';
+}
+
+void write_origin(Writer& writer, const TensorOrigin& origin, const std::filesystem::path& folder) {
+  writer.member("mapping");
+  writer.open();
+  if (origin.mapping.heads > 0) writer.member("heads") += std::to_string(origin.mapping.heads);
+  if (origin.mapping.kv_heads > 0) writer.member("kv_heads") += std::to_string(origin.mapping.kv_heads);
+  writer.member("tensors");
+  writer.open();
+  for (const MappedTensor& mapped : origin.mapping.tensors) {
+    append_reference(writer.member(role_key(mapped.role)), mapped, origin.files[mapped.file], folder);
+  }
+  writer.close();
+  writer.close();
+}
+
 void append_range(std::string& out, const RangeSpec& range) {
   switch (range.mode) {
     case RangeMode::kUnit:
@@ -245,7 +281,7 @@ std::string_view split_name(TokenSplit split) {
 
 }  // namespace
 
-std::string session_to_json(const Session& session) {
+std::string session_to_json(const Session& session, const std::filesystem::path& folder) {
   Writer writer;
   writer.open();
   writer.member("qkvlab") += "1";
@@ -258,6 +294,7 @@ std::string session_to_json(const Session& session) {
   if (session.problem.wo) write_matrix(writer, "wo", *session.problem.wo);
   write_row(writer, "bo", session.problem.bo);
   write_options(writer, session.problem.options);
+  if (session.origin) write_origin(writer, *session.origin, folder);
   write_view(writer, session.view);
   writer.close();
   return std::move(writer.text()) + '\n';

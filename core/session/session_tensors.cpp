@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/session/stacked_array.h"
 #include "core/session/tensor_mapping.h"
 
 namespace qkv {
@@ -22,49 +23,29 @@ Status check_shape(const Tensor& tensor, std::string_view name, std::size_t low,
 
 Matrix copy_block(const float* values, Index rows, Index cols) { return Eigen::Map<const Matrix>(values, rows, cols); }
 
-std::vector<float> values_of(const Matrix& matrix) { return {matrix.data(), matrix.data() + matrix.size()}; }
-
-std::uint64_t size(Index value) { return static_cast<std::uint64_t>(value); }
-
-NamedArray matrix_array(MatrixKind kind, const Matrix& matrix) {
-  return {std::string(file_key(kind)), {size(matrix.rows()), size(matrix.cols())}, values_of(matrix)};
-}
-
-NamedArray row_array(MatrixKind kind, const Matrix& row) {
-  return {std::string(file_key(kind)), {size(row.cols())}, values_of(row)};
-}
-
-// Matrices of one shape, the head first. `matrix_of` gives the matrix of a head.
+// Those of all heads; `matrix_of` gives the matrix of one.
 template <class Heads, class MatrixOf>
 NamedArray head_array(MatrixKind kind, const Heads& heads, MatrixOf matrix_of) {
-  std::vector<float> values;
-  Index rows = 0;
-  Index cols = 0;
-  for (const auto& head : heads) {
-    const Matrix& matrix = matrix_of(head);
-    rows = matrix.rows();
-    cols = matrix.cols();
-    values.insert(values.end(), matrix.data(), matrix.data() + matrix.size());
-  }
-  return {std::string(file_key(kind)), {heads.size(), size(rows), size(cols)}, std::move(values)};
+  std::vector<const Matrix*> matrices;
+  for (const auto& head : heads) matrices.push_back(&static_cast<const Matrix&>(matrix_of(head)));
+  return stacked_array<float>(kind, matrices);
 }
 
 void add_projected(std::vector<NamedArray>& arrays, const ProjectedSource& source) {
-  arrays.push_back(matrix_array(MatrixKind::kX, source.x.get()));
-  arrays.push_back(matrix_array(MatrixKind::kWq, source.wq.get()));
-  arrays.push_back(matrix_array(MatrixKind::kWk, source.wk.get()));
-  arrays.push_back(matrix_array(MatrixKind::kWv, source.wv.get()));
-  if (source.bq) arrays.push_back(row_array(MatrixKind::kBq, source.bq->get()));
-  if (source.bk) arrays.push_back(row_array(MatrixKind::kBk, source.bk->get()));
-  if (source.bv) arrays.push_back(row_array(MatrixKind::kBv, source.bv->get()));
+  const auto add = [&](MatrixKind kind, const std::optional<SharedMatrix>& matrix) {
+    if (matrix) arrays.push_back(stacked_array<float>(kind, matrix->get()));
+  };
+  add(MatrixKind::kX, source.x);
+  add(MatrixKind::kWq, source.wq);
+  add(MatrixKind::kWk, source.wk);
+  add(MatrixKind::kWv, source.wv);
+  add(MatrixKind::kBq, source.bq);
+  add(MatrixKind::kBk, source.bk);
+  add(MatrixKind::kBv, source.bv);
 }
 
-NamedArray keep_array(const Matrix& keep) {
-  std::vector<std::uint8_t> values(static_cast<std::size_t>(keep.size()));
-  std::transform(keep.data(), keep.data() + keep.size(), values.begin(),
-                 [](float visible) -> std::uint8_t { return visible != 0 ? 1 : 0; });
-  return {std::string(file_key(MatrixKind::kKeep)), {size(keep.rows()), size(keep.cols())}, std::move(values)};
-}
+// 1 = visible.
+NamedArray keep_array(const Matrix& keep) { return stacked_array<std::uint8_t>(MatrixKind::kKeep, keep); }
 
 // Of given weights: there is nothing else.
 std::vector<NamedArray> given_arrays(const Trace& trace) {
@@ -161,7 +142,7 @@ std::vector<NamedArray> arrays_of(const Trace& trace) {
                                 [](const LazyMatrix& term) -> const Matrix& { return term.get(); }));
   }
   if (trace.problem.options.bias) {
-    arrays.push_back(matrix_array(MatrixKind::kBias, trace.problem.options.bias->get()));
+    arrays.push_back(stacked_array<float>(MatrixKind::kBias, trace.problem.options.bias->get()));
   }
   if (holds_cells) {
     arrays.push_back(head_array(MatrixKind::kScaled, heads, member(&HeadTrace::scaled)));
@@ -169,10 +150,10 @@ std::vector<NamedArray> arrays_of(const Trace& trace) {
     arrays.push_back(head_array(MatrixKind::kAttn, heads, member(&HeadTrace::attn)));
   }
   arrays.push_back(head_array(MatrixKind::kHeadsOut, heads, member(&HeadTrace::out)));
-  arrays.push_back(matrix_array(MatrixKind::kConcat, trace.concat));
-  if (trace.problem.wo) arrays.push_back(matrix_array(MatrixKind::kWo, trace.problem.wo->get()));
-  if (trace.problem.bo) arrays.push_back(row_array(MatrixKind::kBo, trace.problem.bo->get()));
-  if (trace.out) arrays.push_back(matrix_array(MatrixKind::kOut, *trace.out));
+  arrays.push_back(stacked_array<float>(MatrixKind::kConcat, trace.concat));
+  if (trace.problem.wo) arrays.push_back(stacked_array<float>(MatrixKind::kWo, trace.problem.wo->get()));
+  if (trace.problem.bo) arrays.push_back(stacked_array<float>(MatrixKind::kBo, trace.problem.bo->get()));
+  if (trace.out) arrays.push_back(stacked_array<float>(MatrixKind::kOut, *trace.out));
   return arrays;
 }
 

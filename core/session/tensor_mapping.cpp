@@ -43,23 +43,27 @@ std::vector<std::string> missing_roles(const Candidates& candidates, InputKind k
   return missing;
 }
 
+// The kind of source that the person chose, or that the files come closer to.
+InputKind meant_kind(const Candidates& candidates) {
+  if (candidates.request().kind) return *candidates.request().kind;
+  const bool has_direct = missing_roles(candidates, InputKind::kDirect).size() < 3;
+  const bool has_projected = missing_roles(candidates, InputKind::kProjected).size() < 4;
+  return !has_direct && has_projected ? InputKind::kProjected : InputKind::kDirect;
+}
+
 Error inputs_missing(const Candidates& candidates) {
-  const std::vector<std::string> direct = missing_roles(candidates, InputKind::kDirect);
-  const std::vector<std::string> projected = missing_roles(candidates, InputKind::kProjected);
   const std::string has = candidates.files().size() == 1 ? ": the file has " : ": the files have ";
-  // The kind of source that the person chose, or that the files come closer to, is the one that is meant.
-  const std::optional<InputKind> kind = candidates.request().kind;
+  const InputKind kind = meant_kind(candidates);
   if (kind == InputKind::kWeights)
     return bad_input("no tensor is named attn or the like" + has + contents_of(candidates.files()));
-  const bool projected_meant = kind ? kind == InputKind::kProjected : direct.size() == 3 && projected.size() < 4;
-  const std::vector<std::string>& missing = projected_meant ? projected : direct;
+  const std::vector<std::string> missing = missing_roles(candidates, kind);
   if (missing.empty()) {
     return bad_input("there are inputs of several layers or modules, but of none of them all" + has +
                      contents_of(candidates.files()));
   }
-  const std::string needed = projected_meant ? "x, wq, wk and wv"
-                             : kind          ? "q, k and v"
-                                             : "q, k and v (or x, wq, wk and wv, or attn alone)";
+  const std::string needed = kind == InputKind::kProjected ? "x, wq, wk and wv"
+                             : candidates.request().kind   ? "q, k and v"
+                                                           : "q, k and v (or x, wq, wk and wv, or attn alone)";
   return bad_input("the inputs are arrays named " + needed + ", but " + joined(missing) +
                    (missing.size() == 1 ? " is" : " are") + " missing" + has + contents_of(candidates.files()));
 }
@@ -230,6 +234,12 @@ const MappedTensor* TensorMapping::find(Role role) const {
   return found == tensors.end() ? nullptr : &*found;
 }
 
+InputKind kind_of(const TensorMapping& mapping) {
+  if (mapping.find(Role::kX) != nullptr) return InputKind::kProjected;
+  const bool is_weights = mapping.find(Role::kQ) == nullptr && mapping.find(Role::kAttn) != nullptr;
+  return is_weights ? InputKind::kWeights : InputKind::kDirect;
+}
+
 MappingProposal propose_mapping(const TensorSet& files, const MappingRequest& request) {
   MappingProposal proposal;
   const Candidates candidates(files, request);
@@ -244,6 +254,7 @@ MappingProposal propose_mapping(const TensorSet& files, const MappingRequest& re
     places = candidates.places(each);
     kind = each;
   }
+  proposal.kind = places.empty() ? meant_kind(candidates) : kind;
   if (places.empty()) {
     proposal.error = inputs_missing(candidates);
     return proposal;

@@ -1,6 +1,7 @@
 // Tensors mapped onto the roles of a session: proposed from names and shapes, settled by a person, applied.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@ namespace qkv {
 struct NamedTensors {
   std::string name;  // of the file, for messages; its stem may say the layer ("weights_layer1")
   TensorFile file;
+  std::filesystem::path path = {};         // absolute; empty where there is no file to go back to
+  std::vector<std::string> bfloat16 = {};  // of its tensors: 16-bit unsigned integers that are read as bfloat16
 };
 using TensorSet = std::vector<NamedTensors>;
 
@@ -37,6 +40,9 @@ struct TensorMapping {
 };
 
 enum class InputKind { kProjected, kDirect, kWeights };
+
+// The kind of source that it makes.
+InputKind kind_of(const TensorMapping& mapping);
 
 // What the person says of a mapping; everything else is proposed.
 struct MappingRequest {
@@ -65,6 +71,7 @@ struct MappingQuestion {
 };
 
 struct MappingProposal {
+  InputKind kind = InputKind::kDirect;     // of the mapping; what the files come closest to where there is an error
   TensorMapping mapping;                   // with the first choice of every question
   std::vector<MappingQuestion> questions;  // empty: the mapping may be applied at once
   std::optional<Error> error;              // why there is no session in these files, questions aside
@@ -90,12 +97,15 @@ Status answer(const MappingQuestion& question, const std::string& value, Mapping
 // "q may be read in several ways: HND (4 heads of 9 tokens) or NHD (9 heads of 4 tokens)".
 std::string question_text(const MappingQuestion& question);
 
-// The session of a mapping. Errors name both sides and both numbers.
-Result<Session> apply_mapping(const TensorSet& files, const TensorMapping& mapping, std::string title);
+// The session of a mapping, which remembers it (tensor_origin.h). Errors name both sides and both numbers. `progress`
+// expects all that is read at once.
+Result<Session> apply_mapping(const TensorSet& files, const TensorMapping& mapping, std::string title,
+                              ReadProgress* progress = nullptr);
 
-// The cells of one tensor as a role reads them.
+// The cells of one tensor as a role reads them, and the bytes that it reads for them (0 where it will not).
 Result<std::vector<SharedMatrix>> read_mapped(const TensorFile& file, Role role, const std::string& name,
-                                              const TensorReading& reading);
+                                              const TensorReading& reading, ReadProgress* progress = nullptr);
+std::uint64_t bytes_of_mapped(const TensorFile& file, Role role, const std::string& name, const TensorReading& reading);
 // The texts of one: strings, UTF-8 bytes with a newline between tokens, or numbers.
 Result<std::vector<std::string>> read_words(const TensorFile& file, const std::string& name,
                                             const TensorReading& reading);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <span>
 
+#include "core/base/ascii.h"
 #include "core/session/token_bytes.h"
 
 namespace qkv {
@@ -22,10 +23,6 @@ struct Counts {
   Votes byte_level, sentence_piece, word_piece;
   std::size_t special = 0, others = 0;
 };
-
-bool is_ascii(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
 
 bool is_control(char32_t c) { return (c < 0x20 && c != U'\n' && c != U'\r' && c != U'\t') || (c >= 0x7F && c < 0xA0); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/ascii.h"
 #include "core/base/utf8.h"
 #include "core/session/token_bytes.h"
 
@@ -15,12 +16,6 @@ constexpr std::string_view kGoesOn = "…";
 constexpr std::string_view kHyphen = "\u2010";
 constexpr std::string_view kEmptyToken = "‹›";
 constexpr std::size_t kLongestCharacter = 4;  // bytes
-
-std::string hexadecimal(std::uint32_t number, int digits) {
-  std::string text;
-  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) text += "0123456789ABCDEF"[number >> shift & 0xF];
-  return text;
-}
 
 // "E8 B2"
 std::string hexadecimal_bytes(std::string_view bytes) {
@@ -45,7 +40,7 @@ void append_visible(std::string& text, char32_t c, std::string_view bytes) {
   } else if (c < 0x80) {
     append_utf8(text, c == 0x7F ? 0x2421 : 0x2400 + c);
   } else if (is_white_space(c) || has_no_glyph(c)) {
-    text += "‹U+" + hexadecimal(c, 4) + "›";
+    text += "‹" + code_point_name(c) + "›";
   } else {
     text += bytes;
   }
@@ -62,8 +57,7 @@ Surroundings surroundings(const std::vector<std::string>& tokens, std::size_t in
   Surroundings around{std::move(own), 0, 0};
   around.end = around.bytes.size();
   const bool shares = style == TokenStyle::kByteLevel || style == TokenStyle::kSentencePiece;
-  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
-  if (!shares || std::ranges::all_of(around.bytes, is_ascii)) return around;
+  if (!shares || is_ascii(around.bytes)) return around;
   for (std::size_t i = index; i-- > 0 && around.begin < kLongestCharacter - 1;) {
     const std::optional<std::string> before = token_bytes(tokens[i], style);
     if (!before) break;

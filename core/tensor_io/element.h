@@ -40,11 +40,11 @@ std::string_view dtype_name(ElementType type);
 // Bytes of one element; 0 for text, whose length the file says.
 std::uint64_t element_bytes(ElementType type);
 
-// Elements that follow each other in `bytes`, whose length is a multiple of element.bytes. No text. Integers are
-// rounded to the nearest float, booleans are 0 and 1. A finite number beyond float32's range is kBadInput, with its
-// index. Throws only std::bad_alloc.
-Result<std::vector<float>> decode_float32(std::span<const std::byte> bytes, Element element);
-std::vector<double> decode_float64(std::span<const std::byte> bytes, Element element);
+// Puts the elements that follow each other in `bytes` behind `values`; their length is a multiple of element.bytes. No
+// text. Integers are rounded to the nearest float, booleans are 0 and 1. A finite number beyond float32's range is
+// kBadInput, with its index in `values`. Throws only std::bad_alloc.
+Status append_values(std::vector<float>& values, std::span<const std::byte> bytes, Element element);
+Status append_values(std::vector<double>& values, std::span<const std::byte> bytes, Element element);
 
 // Texts as UTF-8. What is no Unicode character (a lone surrogate, a code point beyond the last) becomes U+FFFD.
 std::vector<std::string> decode_text(std::span<const std::byte> bytes, Element element);

@@ -14,12 +14,8 @@ std::string printable_name(std::string_view name) {
 
 std::string quoted_name(std::string_view name) {
   constexpr std::size_t kMost = 120;  // bytes
-  std::size_t end = name.size();
-  if (end > kMost) {
-    end = kMost;
-    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // to the start of a character
-  }
-  return "\"" + printable_name(name.substr(0, end)) + (end < name.size() ? "…\"" : "\"");
+  const std::string_view shown = utf8_prefix(name, kMost);
+  return "\"" + printable_name(shown) + (shown.size() < name.size() ? "…\"" : "\"");
 }
 
 }  // namespace qkv

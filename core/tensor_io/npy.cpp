@@ -256,22 +256,8 @@ std::string shown_descr(std::string_view descr) {
   return shown;
 }
 
-Bytes array_bytes(std::string_view descr, std::span<const std::uint64_t> shape, std::span<const std::byte> data) {
-  std::string head(kMagic);
-  head.append("\x01\x00\x00\x00", 4);  // version 1.0, then the header's length
-  head += "{'descr': '";
-  head += descr;
-  head += "', 'fortran_order': False, 'shape': " + shape_text(shape) + ", }";
-  head.append(63 - head.size() % 64, ' ');  // data starts at a multiple of 64
-  head += '\n';
-  const std::size_t length = head.size() - 10;
-  head[8] = static_cast<char>(length & 0xff);
-  head[9] = static_cast<char>(length >> 8);
-
-  Bytes bytes;
-  bytes.reserve(head.size() + data.size());
-  const std::span<const std::byte> head_bytes = as_bytes(head);
-  bytes.insert(bytes.end(), head_bytes.begin(), head_bytes.end());
+Bytes array_bytes(ElementType type, std::span<const std::uint64_t> shape, std::span<const std::byte> data) {
+  Bytes bytes = npy_header(shape, type);
   bytes.insert(bytes.end(), data.begin(), data.end());
   return bytes;
 }
@@ -335,16 +321,32 @@ std::string unreadable_reason(const NpyHeader& header) {
   }
 }
 
+Bytes npy_header(std::span<const std::uint64_t> shape, ElementType type) {
+  const std::string_view descr = type == ElementType::kFloat32 ? "<f4" : type == ElementType::kFloat64 ? "<f8" : "|u1";
+  std::string head(kMagic);
+  head.append("\x01\x00\x00\x00", 4);  // version 1.0, then the header's length
+  head += "{'descr': '";
+  head += descr;
+  head += "', 'fortran_order': False, 'shape': " + shape_text(shape) + ", }";
+  head.append(63 - head.size() % 64, ' ');  // data starts at a multiple of 64
+  head += '\n';
+  const std::size_t length = head.size() - 10;
+  head[8] = static_cast<char>(length & 0xff);
+  head[9] = static_cast<char>(length >> 8);
+  const std::span<const std::byte> bytes = as_bytes(head);
+  return {bytes.begin(), bytes.end()};
+}
+
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const float> values) {
-  return array_bytes("<f4", shape, std::as_bytes(values));
+  return array_bytes(ElementType::kFloat32, shape, std::as_bytes(values));
 }
 
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const double> values) {
-  return array_bytes("<f8", shape, std::as_bytes(values));
+  return array_bytes(ElementType::kFloat64, shape, std::as_bytes(values));
 }
 
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const std::uint8_t> values) {
-  return array_bytes("|u1", shape, std::as_bytes(values));
+  return array_bytes(ElementType::kUint8, shape, std::as_bytes(values));
 }
 
 std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape, std::uint64_t item_bytes) {

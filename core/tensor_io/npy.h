@@ -47,7 +47,9 @@ std::size_t npy_data_offset(std::span<const std::byte> first_bytes);
 // Why an array with this header is not read, with what to do; empty if it is.
 std::string unreadable_reason(const NpyHeader& header);
 
-// Version 1.0 bytes, `<f4`, `<f8` or `|u1`, C order. shape's product = values.size().
+// The header of an array in C order, version 1.0, which its elements follow: kFloat32, kFloat64 or kUint8.
+Bytes npy_header(std::span<const std::uint64_t> shape, ElementType type);
+// The whole array. shape's product = values.size().
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const float> values);
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const double> values);
 Bytes npy_bytes(std::span<const std::uint64_t> shape, std::span<const std::uint8_t> values);

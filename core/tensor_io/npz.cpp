@@ -2,7 +2,9 @@
 
 #include <zip.h>
 
+#include <cstdint>
 #include <memory>
+#include <type_traits>
 
 namespace qkv {
 
@@ -33,10 +35,35 @@ class ZipError {
   zip_error_t error_;
 };
 
-// Adds one stored entry; `content` must live until the archive is closed.
-Status add_entry(zip_t* archive, const std::string& name, const Bytes& content) {
+constexpr ElementType type_of(float) { return ElementType::kFloat32; }
+constexpr ElementType type_of(double) { return ElementType::kFloat64; }
+constexpr ElementType type_of(std::uint8_t) { return ElementType::kUint8; }
+
+// The content of one entry: the header of an array, and its elements where they are. Both must live until the archive
+// is closed, which reads them.
+struct EntryContent {
+  Bytes header;
+  std::span<const std::byte> elements;
+};
+
+EntryContent content_of(const NamedArray& array) {
+  return std::visit(
+      [&](const auto& values) {
+        using Value = typename std::decay_t<decltype(values)>::value_type;
+        return EntryContent{npy_header(array.shape, type_of(Value())), std::as_bytes(std::span(values))};
+      },
+      array.values);
+}
+
+// Adds one stored entry.
+Status add_entry(zip_t* archive, const std::string& name, const EntryContent& content) {
   const auto failed = [&] { return bad_input("array \"" + name + "\" cannot be added: " + zip_strerror(archive)); };
-  SourcePtr source(zip_source_buffer(archive, content.data(), content.size(), 0));
+  // Not const in libzip, which only reads them.
+  const auto fragment = [](std::span<const std::byte> bytes) {
+    return zip_buffer_fragment_t{reinterpret_cast<zip_uint8_t*>(const_cast<std::byte*>(bytes.data())), bytes.size()};
+  };
+  const zip_buffer_fragment_t fragments[] = {fragment(content.header), fragment(content.elements)};
+  SourcePtr source(zip_source_buffer_fragment(archive, fragments, content.elements.empty() ? 1 : 2, 0));
   if (!source) return failed();
   const zip_int64_t index = zip_file_add(archive, (name + ".npy").c_str(), source.get(), ZIP_FL_ENC_UTF_8);
   if (index < 0) return failed();
@@ -81,10 +108,10 @@ Result<Bytes> npz_bytes(const std::vector<NamedArray>& arrays) {
   if (!archive) return bad_input("the archive cannot be built: " + error.text());
   zip_source_keep(target.get());  // one reference for the archive, one to read the result from
 
-  std::vector<Bytes> contents;  // read by zip_close
+  std::vector<EntryContent> contents;  // read by zip_close
   contents.reserve(arrays.size());
   for (const NamedArray& array : arrays) {
-    contents.push_back(std::visit([&](const auto& values) { return npy_bytes(array.shape, values); }, array.values));
+    contents.push_back(content_of(array));
     const Status status = add_entry(archive.get(), array.name, contents.back());
     if (!status.ok()) return status.error();
   }

@@ -14,7 +14,6 @@ namespace qkv {
 
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr char kSpaces = ' ';  // as a separator: one or more
 
 struct Cell {
@@ -38,15 +37,17 @@ std::string line_text(std::size_t line) { return "line " + std::to_string(line);
 // Reads rows one after the other.
 class RowReader {
  public:
-  RowReader(std::string_view text, char separator) : text_(text), separator_(separator) {}
+  RowReader(std::string_view text, char separator, ReadProgress* progress = nullptr)
+      : text_(text), separator_(separator), progress_(progress) {}
 
   // The next row that is not blank in `row`; false at the end.
   Result<bool> next(Row& row) {
     while (pos_ < text_.size()) {
       row.line = line_;
       row.cells.clear();
-      const Status status = read_row(row);
-      if (!status.ok()) return status.error();
+      const std::size_t begin = pos_;
+      if (const Status status = read_row(row); !status.ok()) return status.error();
+      if (const Status on = count_read(progress_, pos_ - begin); !on.ok()) return on.error();
       const bool blank = row.cells.size() == 1 && row.cells[0].text.empty() && !row.cells[0].quoted;
       if (!blank) return true;
     }
@@ -124,6 +125,7 @@ class RowReader {
 
   std::string_view text_;
   char separator_;
+  ReadProgress* progress_;
   std::size_t pos_ = 0;
   std::size_t line_ = 1;
 };
@@ -259,11 +261,12 @@ bool is_header(const Row& first, const Row& second) {
 
 }  // namespace
 
-Result<Table> parse_table(std::string_view text) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+Result<Table> parse_table(std::string_view text, ReadProgress* progress) {
+  text = without_byte_order_mark(text);
+  if (progress != nullptr) progress->expect(text.size());
   if (!is_valid_utf8(text)) return bad_input("the text is not valid UTF-8: save it again as UTF-8");
   if (text.find('\0') != std::string_view::npos) return bad_input("the text holds zero bytes: it is no table");
-  RowReader reader(text, separator_of(text));
+  RowReader reader(text, separator_of(text), progress);
   Row first, row;
   Result<bool> more = reader.next(first);
   if (!more.ok()) return more.error();

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/read_progress.h"
 #include "core/base/result.h"
 
 namespace qkv {
@@ -25,8 +26,8 @@ struct Table {
 // The first line is a header if most of its cells after the first are text, or if its first cell is empty; the first
 // column holds names if most of its cells are text, or if the header has an empty cell above it. Any other text is an
 // error with its line and column: a typing error shall not pass as a name. Other errors: rows of different lengths
-// (both named), an empty cell, no numbers. kBadInput throughout.
-Result<Table> parse_table(std::string_view text);
+// (both named), an empty cell, no numbers. kBadInput throughout, or kCancelled.
+Result<Table> parse_table(std::string_view text, ReadProgress* progress = nullptr);
 
 // `count` numbers from `first` on as float32; kBadInput where one is finite and beyond its range.
 Result<std::vector<float>> float32_values(const Table& table, std::size_t first, std::size_t count);

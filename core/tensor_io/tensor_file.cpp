@@ -19,6 +19,7 @@ namespace {
 struct Fetched {
   Bytes owned;
   std::span<const std::byte> bytes;
+  bool counted = false;  // as read; else they are when they are decoded
 };
 
 // A part of a tensor: what is left of its shape, and where its elements are, counted in elements of the file.
@@ -61,20 +62,36 @@ Result<Part> part_of(const TensorInfo& info, bool fortran_order, std::span<const
   return part;
 }
 
-// The elements of a part in C order; `bytes` are those of the whole tensor.
-Bytes gather(std::span<const std::byte> bytes, const Part& part, std::size_t item_bytes) {
-  Bytes gathered(static_cast<std::size_t>(part.count) * item_bytes);
+// The largest number of whole elements that a step of reading takes, in bytes.
+std::size_t step_bytes(std::uint64_t item_bytes) {
+  return static_cast<std::size_t>(std::max<std::uint64_t>(1, kReadStep / item_bytes) * item_bytes);
+}
+
+// The elements of a part in C order; `whole` are the bytes of the whole tensor.
+Result<Fetched> gather(const Fetched& whole, const Part& part, std::size_t item_bytes, ReadProgress* progress) {
+  Fetched gathered;
+  Bytes& bytes = gathered.owned;
+  const std::size_t size = static_cast<std::size_t>(part.count) * item_bytes;
+  bytes.reserve(size);
   std::vector<std::uint64_t> index(part.shape.size());
   std::uint64_t from = part.first;
-  for (std::size_t to = 0; to < gathered.size(); to += item_bytes) {
-    std::memcpy(gathered.data() + to, bytes.data() + from * item_bytes, item_bytes);
-    for (std::size_t axis = index.size(); axis-- > 0;) {
-      from += part.strides[axis];
-      if (++index[axis] < part.shape[axis]) break;
-      from -= part.strides[axis] * index[axis];
-      index[axis] = 0;
+  while (bytes.size() < size) {
+    std::size_t to = bytes.size();
+    bytes.resize(std::min(size, to + step_bytes(item_bytes)));
+    const std::size_t begin = to;
+    for (; to < bytes.size(); to += item_bytes) {
+      std::memcpy(bytes.data() + to, whole.bytes.data() + from * item_bytes, item_bytes);
+      for (std::size_t axis = index.size(); axis-- > 0;) {
+        from += part.strides[axis];
+        if (++index[axis] < part.shape[axis]) break;
+        from -= part.strides[axis] * index[axis];
+        index[axis] = 0;
+      }
     }
+    if (const Status on = count_read(progress, whole.counted ? 0 : to - begin); !on.ok()) return on.error();
   }
+  gathered.bytes = gathered.owned;
+  gathered.counted = true;
   return gathered;
 }
 
@@ -99,7 +116,7 @@ Status check_memory(std::uint64_t bytes) {
 }  // namespace
 
 struct TensorFile::Content {
-  MappedFile file;
+  std::shared_ptr<const MappedFile> file;  // of every reading of it
   TensorListing listing;
 
   Result<std::size_t> index_of(std::string_view name) const {
@@ -111,41 +128,52 @@ struct TensorFile::Content {
   }
 
   // Bytes of a tensor's data.
-  Result<Fetched> fetch(std::size_t index, std::uint64_t begin, std::uint64_t count) const {
+  Result<Fetched> fetch(std::size_t index, std::uint64_t begin, std::uint64_t count, ReadProgress* progress) const {
     const StoredTensor& stored = listing.stored[index];
-    const Status unchanged = file.check_length();
+    const Status unchanged = file->check_length();
     if (!unchanged.ok()) return unchanged.error();
     Fetched fetched;
     if (stored.place == StoredTensor::Place::kFile) {
       fetched.bytes =
-          file.bytes().subspan(static_cast<std::size_t>(stored.offset + begin), static_cast<std::size_t>(count));
+          file->bytes().subspan(static_cast<std::size_t>(stored.offset + begin), static_cast<std::size_t>(count));
       return fetched;
     }
-    const Result<ZipArchive> archive = ZipArchive::open(file.bytes());
+    const Result<ZipArchive> archive = ZipArchive::open(file->bytes());
     if (!archive.ok()) return archive.error();
     using Check = ZipArchive::Check;
     const Check check = count < listing.infos[index].bytes ? Check::kPartAlone : Check::kChecksum;
-    Result<Bytes> part = archive.value().part(stored.entry, stored.offset + begin, count, check);
+    Result<Bytes> part = archive.value().part(stored.entry, stored.offset + begin, count, check, progress);
     if (!part.ok()) return part.error();
     fetched.owned = std::move(part).value();
     fetched.bytes = fetched.owned;
+    fetched.counted = true;
     return fetched;
   }
 
   // The bytes of a part's elements in C order.
-  Result<Fetched> fetch_part(std::size_t index, const Part& part) const {
+  Result<Fetched> fetch_part(std::size_t index, const Part& part, ReadProgress* progress) const {
     if (part.count == 0) return Fetched{};  // its place may be beyond data that has no bytes
     const StoredTensor& stored = listing.stored[index];
     const std::uint64_t item_bytes = stored.element.bytes;
     if (!stored.fortran_order) {
-      return fetch(index, part.first * item_bytes, part.count * item_bytes);
+      return fetch(index, part.first * item_bytes, part.count * item_bytes, progress);
     }
-    Result<Fetched> whole = fetch(index, 0, listing.infos[index].bytes);
-    if (!whole.ok()) return whole;
-    Fetched ordered;
-    ordered.owned = gather(whole.value().bytes, part, static_cast<std::size_t>(item_bytes));
-    ordered.bytes = ordered.owned;
-    return ordered;
+    const Result<Fetched> whole = fetch(index, 0, listing.infos[index].bytes, progress);
+    if (!whole.ok()) return whole.error();
+    return gather(whole.value(), part, static_cast<std::size_t>(item_bytes), progress);
+  }
+
+  // Bytes that fetch_part and decoding what it gives count as read.
+  std::uint64_t bytes_to_read(std::size_t index, const Part& part) const {
+    const StoredTensor& stored = listing.stored[index];
+    const TensorInfo& info = listing.infos[index];
+    const std::uint64_t part_bytes = part.count * stored.element.bytes;
+    if (part.count == 0) return 0;
+    if (stored.place == StoredTensor::Place::kFile) return part_bytes;
+    if (stored.place != StoredTensor::Place::kEntry) return 0;
+    const std::uint64_t fetched = stored.fortran_order ? info.bytes : part_bytes;
+    const bool to_its_end = stored.deflated || fetched == info.bytes;  // from its header on, for the checksum
+    return to_its_end ? stored.offset + info.bytes : fetched;
   }
 
   // Memory that fetch_part takes beside the file's.
@@ -159,11 +187,19 @@ struct TensorFile::Content {
 
 namespace {
 
-Result<std::vector<float>> decode(std::span<const std::byte> bytes, Element element, float) {
-  return decode_float32(bytes, element);
-}
-Result<std::vector<double>> decode(std::span<const std::byte> bytes, Element element, double) {
-  return decode_float64(bytes, element);
+// A step at a time: memory that is cleared just before it is filled is in the processor's cache.
+template <class Value>
+Result<std::vector<Value>> decode(const Fetched& fetched, Element element, ReadProgress* progress) {
+  std::vector<Value> values;
+  values.reserve(fetched.bytes.size() / static_cast<std::size_t>(element.bytes));
+  const std::size_t most = step_bytes(element.bytes);
+  for (std::span<const std::byte> rest = fetched.bytes; !rest.empty();) {
+    const std::span<const std::byte> step = rest.first(std::min(most, rest.size()));
+    rest = rest.subspan(step.size());
+    if (const Status added = append_values(values, step, element); !added.ok()) return added.error();
+    if (const Status on = count_read(progress, fetched.counted ? 0 : step.size()); !on.ok()) return on.error();
+  }
+  return values;
 }
 
 // The numbers of a part of a table, which are held.
@@ -177,22 +213,24 @@ Result<std::vector<double>> table_part(const Table& table, const Part& part, dou
 
 // Values of a part. Errors without the tensor's name.
 template <class Value, class Content>
-Result<std::vector<Value>> values_of(const Content& content, std::size_t index, const Part& part) {
+Result<std::vector<Value>> values_of(const Content& content, std::size_t index, const Part& part,
+                                     ReadProgress* progress) {
   const StoredTensor& stored = content.listing.stored[index];
   if (stored.place == StoredTensor::Place::kTable) return table_part(content.listing.table, part, Value());
   const std::uint64_t needed = content.fetched_bytes(index, part) + part.count * sizeof(Value);
   if (const Status fits = check_memory(needed); !fits.ok()) return fits.error();
   try {
-    const Result<Fetched> fetched = content.fetch_part(index, part);
+    const Result<Fetched> fetched = content.fetch_part(index, part, progress);
     if (!fetched.ok()) return fetched.error();
-    return decode(fetched.value().bytes, stored.element, Value());
+    return decode<Value>(fetched.value(), stored.element, progress);
   } catch (const std::bad_alloc&) {
     return no_memory(needed);
   }
 }
 
 template <class TensorType, class Value, class Content>
-Result<TensorType> read_tensor(const Content& content, std::string_view name, std::span<const std::uint64_t> leading) {
+Result<TensorType> read_tensor(const Content& content, std::string_view name, std::span<const std::uint64_t> leading,
+                               ReadProgress* progress) {
   const Result<std::size_t> index = content.index_of(name);
   if (!index.ok()) return index.error();
   const TensorInfo& info = content.listing.infos[index.value()];
@@ -200,29 +238,43 @@ Result<TensorType> read_tensor(const Content& content, std::string_view name, st
   const StoredTensor& stored = content.listing.stored[index.value()];
   Result<Part> part = part_of(info, stored.fortran_order, leading);
   if (!part.ok()) return with_name(name, part.error());
-  Result<std::vector<Value>> values = values_of<Value>(content, index.value(), part.value());
-  if (!values.ok()) return with_name(name, values.error());
+  Result<std::vector<Value>> values = values_of<Value>(content, index.value(), part.value(), progress);
+  if (!values.ok()) {
+    const bool stopped = values.error().code == ErrorCode::kCancelled;  // which is nothing about the tensor
+    return stopped ? values.error() : with_name(name, values.error());
+  }
   return TensorType{std::move(part.value().shape), std::move(values).value()};
 }
 
 }  // namespace
 
-Result<TensorFile> TensorFile::open(const std::filesystem::path& path, const TensorOptions& options) {
+Result<TensorFile> TensorFile::open(const std::filesystem::path& path, const TensorOptions& options,
+                                    ReadProgress* progress) {
   Result<MappedFile> file = MappedFile::open(path);
   if (!file.ok()) return file.error();
-  return from_file(std::move(file).value(), path.stem().string(), options);
+  return from_file(std::move(file).value(), path.stem().string(), options, progress);
 }
 
 Result<TensorFile> TensorFile::from_bytes(Bytes bytes, std::string stem, const TensorOptions& options) {
   return from_file(MappedFile(std::move(bytes)), std::move(stem), options);
 }
 
-Result<TensorFile> TensorFile::from_file(MappedFile file, std::string stem, const TensorOptions& options) {
-  Result<TensorListing> listing = list_tensors(file.bytes(), stem, options);
+Result<TensorFile> TensorFile::from_file(MappedFile file, std::string stem, const TensorOptions& options,
+                                         ReadProgress* progress) {
+  Result<TensorListing> listing = list_tensors(file.bytes(), stem, options, progress);
   if (!listing.ok()) return listing.error();
   TensorFile opened;
-  opened.content_ = std::make_shared<const Content>(Content{std::move(file), std::move(listing).value()});
+  opened.content_ = std::make_shared<const Content>(
+      Content{std::make_shared<const MappedFile>(std::move(file)), std::move(listing).value()});
   return opened;
+}
+
+Result<TensorFile> TensorFile::with(const TensorOptions& options) const {
+  TensorListing listing = content_->listing;
+  if (const Status applied = apply_options(listing, options); !applied.ok()) return applied.error();
+  TensorFile changed;
+  changed.content_ = std::make_shared<const Content>(Content{content_->file, std::move(listing)});
+  return changed;
 }
 
 const std::vector<TensorInfo>& TensorFile::tensors() const { return content_->listing.infos; }
@@ -233,12 +285,22 @@ const TensorInfo* TensorFile::find(std::string_view name) const {
   return found == infos.end() ? nullptr : &*found;
 }
 
-Result<Tensor> TensorFile::read(std::string_view name, std::span<const std::uint64_t> leading) const {
-  return read_tensor<Tensor, float>(*content_, name, leading);
+Result<Tensor> TensorFile::read(std::string_view name, std::span<const std::uint64_t> leading,
+                                ReadProgress* progress) const {
+  return read_tensor<Tensor, float>(*content_, name, leading, progress);
 }
 
-Result<Tensor64> TensorFile::read_float64(std::string_view name, std::span<const std::uint64_t> leading) const {
-  return read_tensor<Tensor64, double>(*content_, name, leading);
+Result<Tensor64> TensorFile::read_float64(std::string_view name, std::span<const std::uint64_t> leading,
+                                          ReadProgress* progress) const {
+  return read_tensor<Tensor64, double>(*content_, name, leading, progress);
+}
+
+std::uint64_t TensorFile::bytes_to_read(std::string_view name, std::span<const std::uint64_t> leading) const {
+  const Result<std::size_t> index = content_->index_of(name);
+  if (!index.ok()) return 0;
+  const Result<Part> part =
+      part_of(tensors()[index.value()], content_->listing.stored[index.value()].fortran_order, leading);
+  return part.ok() ? content_->bytes_to_read(index.value(), part.value()) : 0;
 }
 
 Result<std::vector<std::string>> TensorFile::read_text(std::string_view name) const {
@@ -257,7 +319,7 @@ Result<std::vector<std::string>> TensorFile::read_text(std::string_view name) co
       content_->fetched_bytes(index, part.value()) + info.bytes + part.value().count * sizeof(std::string);
   if (const Status fits = check_memory(needed); !fits.ok()) return with_name(name, fits.error());
   try {
-    const Result<Fetched> fetched = content_->fetch_part(index, part.value());
+    const Result<Fetched> fetched = content_->fetch_part(index, part.value(), nullptr);
     if (!fetched.ok()) return with_name(name, fetched.error());
     return decode_text(fetched.value().bytes, stored.element);
   } catch (const std::bad_alloc&) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/mapped_file.h"
+#include "core/base/read_progress.h"
 #include "core/tensor_io/npy.h"
 
 namespace qkv {
@@ -38,10 +39,16 @@ inline constexpr std::string_view kAcceptedFiles =
 // matrix (see table.h) named by the file, beside NAME.columns and NAME.rows where it names its columns and rows.
 class TensorFile {
  public:
-  // Errors: kCannotRead, or kBadInput saying what is wrong and where; kUnsupported for a format that is not read.
-  static Result<TensorFile> open(const std::filesystem::path& path, const TensorOptions& options = {});
+  // Errors: kCannotRead, or kBadInput saying what is wrong and where; kUnsupported for a format that is not read;
+  // kCancelled. A text file is read here and now: `progress` expects its bytes and counts them.
+  static Result<TensorFile> open(const std::filesystem::path& path, const TensorOptions& options = {},
+                                 ReadProgress* progress = nullptr);
   static Result<TensorFile> from_bytes(Bytes bytes, std::string stem, const TensorOptions& options = {});
-  static Result<TensorFile> from_file(MappedFile file, std::string stem, const TensorOptions& options = {});
+  static Result<TensorFile> from_file(MappedFile file, std::string stem, const TensorOptions& options = {},
+                                      ReadProgress* progress = nullptr);
+
+  // The same file read with other options, without opening it again. Errors as open().
+  Result<TensorFile> with(const TensorOptions& options) const;
 
   const std::vector<TensorInfo>& tensors() const;
   const TensorInfo* find(std::string_view name) const;
@@ -49,8 +56,14 @@ class TensorFile {
   // The tensor, or the part of it whose first indices are `leading`: of [L, B, H, N, N] and {1, 0} the [H, N, N] of
   // layer 1, batch 0. kBadInput where there is no such tensor or index, or it cannot be read or would not fit into this
   // machine's memory; the name is in the message. A finite number beyond float32's range is kBadInput in read().
-  Result<Tensor> read(std::string_view name, std::span<const std::uint64_t> leading = {}) const;
-  Result<Tensor64> read_float64(std::string_view name, std::span<const std::uint64_t> leading = {}) const;
+  // `progress` counts the bytes and may end it early with kCancelled; it expects none by itself.
+  Result<Tensor> read(std::string_view name, std::span<const std::uint64_t> leading = {},
+                      ReadProgress* progress = nullptr) const;
+  Result<Tensor64> read_float64(std::string_view name, std::span<const std::uint64_t> leading = {},
+                                ReadProgress* progress = nullptr) const;
+  // What reading counts for a tensor or its part, in bytes of the file's numbers: of a deflated one all that has to be
+  // unpacked. 0 for what is held already, and for what cannot be read.
+  std::uint64_t bytes_to_read(std::string_view name, std::span<const std::uint64_t> leading = {}) const;
   // The strings of a text tensor in C order, UTF-8.
   Result<std::vector<std::string>> read_text(std::string_view name) const;
 

@@ -66,6 +66,7 @@ void add_entry(TensorListing& listing, const ZipArchive& archive, std::uint64_t 
   StoredTensor stored;
   stored.place = StoredTensor::Place::kEntry;
   stored.entry = index;
+  stored.deflated = !entry.is_stored;
   stored.error = entry.error;
   const bool is_array = entry.name.ends_with(kNpyEnding);
   if (is_array) info.name.resize(info.name.size() - kNpyEnding.size());
@@ -125,8 +126,8 @@ void add_names(TensorListing& listing, const std::string& name, const std::vecto
       std::move(stored));
 }
 
-Result<TensorListing> list_table(std::string_view text, const std::string& stem) {
-  Result<Table> table = parse_table(text);
+Result<TensorListing> list_table(std::string_view text, const std::string& stem, ReadProgress* progress) {
+  Result<Table> table = parse_table(text, progress);
   if (!table.ok()) return table.error();
   TensorListing listing;
   listing.table = std::move(table).value();
@@ -149,11 +150,12 @@ Result<TensorListing> list_table(std::string_view text, const std::string& stem)
 // What a file that holds no tensors seems to be; nothing where it may be a table.
 std::optional<Error> other_kind(std::string_view bytes) {
   const std::string accepted = ": " + std::string(kAcceptedFiles);
-  const std::size_t start = bytes.find_first_not_of(" \t\r\n", bytes.starts_with("\xef\xbb\xbf") ? 3 : 0);
+  const std::string_view text = without_byte_order_mark(bytes);
+  const std::size_t start = text.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos) return bad_input("the file is empty" + accepted);
   const bool long_enough = bytes.size() > 9;
-  if (bytes[start] == '{') return bad_input("the file is a JSON object, not tensors" + accepted);
-  if (bytes[start] == '[') return bad_input("the file is a JSON array" + accepted);
+  if (text[start] == '{') return bad_input("the file is a JSON object, not tensors" + accepted);
+  if (text[start] == '[') return bad_input("the file is a JSON array" + accepted);
   if (bytes.starts_with("\x89HDF")) return unsupported("HDF5 files are not read" + accepted);
   if (bytes.starts_with("\x80") && long_enough) return unsupported("pickled Python objects are never read" + accepted);
   if (bytes.starts_with("\x1f\x8b")) return unsupported("gzip files are not read: unpack it first" + accepted);
@@ -164,7 +166,7 @@ std::optional<Error> other_kind(std::string_view bytes) {
       head.find('\0') == std::string_view::npos &&
       (is_valid_utf8(head) || (head.size() < bytes.size() && whole > 0 && is_valid_utf8(head.substr(0, whole - 1))));
   if (!is_text) return bad_input("the file is of an unknown kind" + accepted);
-  // A table has a digit or the word nan somewhere; what has not is somebody's text.
+  // A table has a digit or, if all its numbers are nan or infinite, a separator; other text is none.
   if (bytes.find_first_of("0123456789") == std::string_view::npos &&
       bytes.find_first_of(",;\t") == std::string_view::npos) {
     return bad_input("the file is plain text" + accepted);
@@ -184,28 +186,39 @@ Status read_as_bfloat16(TensorListing& listing, const std::string& name) {
                      ", not uint16");
   }
   stored.element.type = ElementType::kBfloat16;
+  stored.is_uint16 = true;
   found->dtype = dtype_name(ElementType::kBfloat16);
   return Done{};
 }
 
-Result<TensorListing> list_by_content(std::span<const std::byte> file, const std::string& stem) {
+Result<TensorListing> list_by_content(std::span<const std::byte> file, const std::string& stem,
+                                      ReadProgress* progress) {
   if (looks_like_npy(file)) return list_npy(file, stem);
   if (looks_like_npz(file)) return list_npz(file);
   if (looks_like_safetensors(file)) return list_safetensors(file);
   if (const std::optional<Error> error = other_kind(as_text(file))) return *error;
-  return list_table(as_text(file), stem);
+  return list_table(as_text(file), stem, progress);
 }
 
 }  // namespace
 
-Result<TensorListing> list_tensors(std::span<const std::byte> file, const std::string& stem,
-                                   const TensorOptions& options) {
-  Result<TensorListing> listing = list_by_content(file, stem);
-  if (!listing.ok()) return listing;
-  for (const std::string& name : options.bfloat16) {
-    const Status status = read_as_bfloat16(listing.value(), name);
-    if (!status.ok()) return status.error();
+Status apply_options(TensorListing& listing, const TensorOptions& options) {
+  for (std::size_t i = 0; i < listing.stored.size(); ++i) {
+    if (!std::exchange(listing.stored[i].is_uint16, false)) continue;
+    listing.stored[i].element.type = ElementType::kUint16;
+    listing.infos[i].dtype = dtype_name(ElementType::kUint16);
   }
+  for (const std::string& name : options.bfloat16) {
+    if (const Status status = read_as_bfloat16(listing, name); !status.ok()) return status;
+  }
+  return Done{};
+}
+
+Result<TensorListing> list_tensors(std::span<const std::byte> file, const std::string& stem,
+                                   const TensorOptions& options, ReadProgress* progress) {
+  Result<TensorListing> listing = list_by_content(file, stem, progress);
+  if (!listing.ok()) return listing;
+  if (const Status applied = apply_options(listing.value(), options); !applied.ok()) return applied.error();
   return listing;
 }
 

@@ -25,6 +25,8 @@ struct StoredTensor {
   Place place = Place::kFile;
   Element element;
   bool fortran_order = false;
+  bool is_uint16 = false;  // in the file, where options make it bfloat16
+  bool deflated = false;   // an entry that is read from its beginning to its end, whatever part is asked for
   std::uint64_t offset = 0;
   std::uint64_t entry = 0;
   std::optional<Error> error;  // why it is not read; its message is the info's problem
@@ -36,8 +38,11 @@ struct TensorListing {
   Table table;                       // of a text file
 };
 
-// `file` is the whole file, `stem` its name without the ending. Errors as TensorFile::open.
+// `file` is the whole file, `stem` its name without the ending. Errors as TensorFile::open. A table counts as read.
 Result<TensorListing> list_tensors(std::span<const std::byte> file, const std::string& stem,
-                                   const TensorOptions& options);
+                                   const TensorOptions& options, ReadProgress* progress = nullptr);
+
+// In place of the options so far. kBadInput where a tensor that they name is not there or is of another type.
+Status apply_options(TensorListing& listing, const TensorOptions& options);
 
 }  // namespace qkv

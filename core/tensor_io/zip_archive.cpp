@@ -80,12 +80,26 @@ Status read_exactly(zip_file_t* entry, std::span<std::byte> out) {
 }
 
 // Unpacks `count` bytes to nowhere.
-Status skip(zip_file_t* entry, std::uint64_t count) {
+Status skip(zip_file_t* entry, std::uint64_t count, ReadProgress* progress) {
   std::array<std::byte, 1 << 14> unused;
   while (count > 0) {
     const std::size_t step = static_cast<std::size_t>(std::min<std::uint64_t>(count, unused.size()));
-    const Status status = read_exactly(entry, std::span(unused).first(step));
-    if (!status.ok()) return status;
+    if (const Status status = read_exactly(entry, std::span(unused).first(step)); !status.ok()) return status;
+    if (const Status on = count_read(progress, step); !on.ok()) return on;
+    count -= step;
+  }
+  return Done{};
+}
+
+// Unpacks `count` bytes behind `bytes`, a step at a time: memory that is cleared just before it is filled is in the
+// processor's cache.
+Status unpack(zip_file_t* entry, std::uint64_t count, Bytes& bytes, ReadProgress* progress) {
+  bytes.reserve(bytes.size() + static_cast<std::size_t>(count));
+  while (count > 0) {
+    const std::size_t step = static_cast<std::size_t>(std::min(count, kReadStep));
+    bytes.resize(bytes.size() + step);
+    if (const Status status = read_exactly(entry, std::span(bytes).last(step)); !status.ok()) return status;
+    if (const Status on = count_read(progress, step); !on.ok()) return on;
     count -= step;
   }
   return Done{};
@@ -156,7 +170,8 @@ Result<Bytes> ZipArchive::head(std::uint64_t index, std::uint64_t count) const {
   return bytes;
 }
 
-Result<Bytes> ZipArchive::part(std::uint64_t index, std::uint64_t begin, std::uint64_t count, Check check) const {
+Result<Bytes> ZipArchive::part(std::uint64_t index, std::uint64_t begin, std::uint64_t count, Check check,
+                               ReadProgress* progress) const {
   const ZipEntry described = entry(index);
   if (described.error) return *described.error;
   const Result<EntryPtr> opened = open_entry(archive_.get(), index);
@@ -165,11 +180,11 @@ Result<Bytes> ZipArchive::part(std::uint64_t index, std::uint64_t begin, std::ui
 
   const bool seeks = described.is_stored && check == Check::kPartAlone &&
                      zip_fseek(content, static_cast<zip_int64_t>(begin), SEEK_SET) == 0;
-  Status status = seeks ? Status(Done{}) : skip(content, begin);
+  Status status = seeks ? Status(Done{}) : skip(content, begin, progress);
   if (!status.ok()) return status.error();
-  Bytes bytes(static_cast<std::size_t>(count));
-  status = read_exactly(content, bytes);
-  if (status.ok() && !seeks) status = skip(content, described.bytes - begin - count);
+  Bytes bytes;
+  status = unpack(content, count, bytes, progress);
+  if (status.ok() && !seeks) status = skip(content, described.bytes - begin - count, progress);
   if (status.ok() && !seeks) status = check_end(content);
   if (!status.ok()) return status.error();
   return bytes;

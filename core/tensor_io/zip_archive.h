@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "core/base/read_progress.h"
 #include "core/base/result.h"
 
 struct zip;
@@ -36,9 +37,10 @@ class ZipArchive {
   Result<Bytes> head(std::uint64_t index, std::uint64_t count) const;
   // `count` bytes from `begin` on, which the entry must declare. It is read to its end and its checksum compared,
   // holding no more than the part; of an entry that is not compressed, kPartAlone reads only the part. kBadInput for
-  // damaged data and data longer or shorter than declared.
+  // damaged data and data longer or shorter than declared. Every byte that is unpacked counts as read.
   enum class Check { kChecksum, kPartAlone };
-  Result<Bytes> part(std::uint64_t index, std::uint64_t begin, std::uint64_t count, Check check) const;
+  Result<Bytes> part(std::uint64_t index, std::uint64_t begin, std::uint64_t count, Check check,
+                     ReadProgress* progress = nullptr) const;
 
  private:
   struct Closer {

@@ -1,54 +1,20 @@
 // The dialog in which a person says what the tensors of a file are.
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "app/panels/opening.h"
-#include "core/base/file.h"
-#include "core/tensor_io/npz.h"
 #include "tests/app/harness.h"
+#include "tests/app/mapping_on_disk.h"
 
 using namespace qkv;
+using namespace qkv::test;
 
 namespace {
-
-namespace fs = std::filesystem;
-using Shape = std::vector<std::uint64_t>;
-
-NamedArray array_of(const std::string& name, const Shape& shape, int salt) {
-  std::size_t size = 1;
-  for (const std::uint64_t axis : shape) size *= axis;
-  std::vector<float> values(size);
-  for (std::size_t i = 0; i < size; ++i) values[i] = 0.1f * static_cast<float>((i * 7 + salt) % 23) - 1;
-  return {name, shape, std::move(values)};
-}
-
-// A file of tensors that is removed with the test.
-class TensorsOnDisk {
- public:
-  explicit TensorsOnDisk(const std::vector<NamedArray>& arrays)
-      : path_(fs::temp_directory_path() / ("qkv_mapping_" + std::to_string(::getpid()) + ".npz")) {
-    const Result<Bytes> bytes = npz_bytes(arrays);
-    REQUIRE(bytes.ok());
-    REQUIRE(write_file_atomically(path_, bytes.value()).ok());
-  }
-  ~TensorsOnDisk() {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
-  TensorsOnDisk(const TensorsOnDisk&) = delete;
-  TensorsOnDisk& operator=(const TensorsOnDisk&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 std::vector<NamedArray> tokens_or_heads_first() {
   return {array_of("query", {5, 3, 4}, 1), array_of("key", {5, 3, 4}, 2), array_of("value", {5, 3, 4}, 3)};
@@ -206,6 +172,7 @@ TEST_CASE("a large file is read off the UI thread, and can be given up") {
   CHECK_FALSE(opening.is_running());
   for (int i = 0; i < 6000 && read == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(read == 1);
+  CHECK(opening.threads() == 0);
   CHECK_FALSE(opening.take());
   opening.start(file.path().string() + ".missing", true);
   for (int i = 0; i < 6000 && read == 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -214,4 +181,33 @@ TEST_CASE("a large file is read off the UI thread, and can be given up") {
   CHECK(missing->ask_what_is_what);
   REQUIRE_FALSE(missing->opened.ok());
   CHECK(missing->opened.error().code == ErrorCode::kCannotRead);
+}
+
+TEST_CASE("the dialog of a large file says how far it is, and Cancel stops the reading") {
+  // Text is read slowly enough to be seen.
+  const fs::path path = fs::temp_directory_path() / ("qkv_opening_" + std::to_string(::getpid()) + ".csv");
+  std::string line = "0.125";
+  for (int i = 1; i < 1024; ++i) line += ",0.125";
+  std::string text;
+  while (text.size() < 2 * kLargeFile) text += line + "\n";
+  REQUIRE(write_file_atomically(path, text).ok());
+  Harness h;
+  h.app().open_file(path);
+  h.frames(1);
+  REQUIRE(h.has("opening/progress"));
+  CHECK(h.center("opening/progress").x == doctest::Approx(720));
+  h.click("opening/cancel");
+  h.frames(2);
+  CHECK_FALSE(h.has("opening/progress"));
+  CHECK(h.app().session().tokens.size() == 3);  // the one before
+  CHECK_FALSE(h.has("mapping/ok"));
+
+  FileOpening opening({});
+  opening.start(path, false);
+  opening.start(path, true);  // gives up the one before
+  opening.give_up();
+  for (int i = 0; i < 6000 && opening.threads() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(opening.threads() == 0);
+  CHECK_FALSE(opening.take());
+  fs::remove(path);
 }

@@ -88,6 +88,26 @@ TEST_CASE("Save matrix writes the chosen one, Save all every one") {
   CHECK(folder.names() == std::vector<std::string>{"all.npz", "o.npy", "s.csv"});
 }
 
+TEST_CASE("Save matrix puts the tokens around the numbers where that is asked for") {
+  const test::TempFolder folder;
+  Harness h;
+  h.click("matrix/scores/1/cell/0,0");
+  choose(h, "File", "Save all matrices as .npz…");
+  CHECK_FALSE(h.has("file-dialog/labels"));
+  h.key(Key::kEscape);
+  h.frames(2);
+  choose(h, "File", "Save matrix as…");
+  h.click("file-dialog/labels");
+  h.click("file-dialog/name");
+  h.key(Key::kA, true);
+  h.type(folder / "s.csv");
+  h.key(Key::kEnter);
+  h.frames(2);
+  CHECK(test::read_text(folder / "s.csv") == ",貓,追,老鼠\n貓,1,3,3\n追,5,3,3\n老鼠,3,3,3\n");
+  save_as(h, "Save matrix as…", folder / "s.npy");  // which has no room for them
+  CHECK(TensorFile::open(folder / "s.npy").ok());
+}
+
 TEST_CASE("a streamed session saves what is held, and says why not the rest") {
   const test::TempFolder folder;
   Harness h(1440, 900, 1000);

@@ -1,8 +1,9 @@
 // Tokens as a model writes them: chips and labels show them readably, what is stored stays, and the view switches.
 #include <doctest/doctest.h>
 
-#include "app/panels/stage.h"
+#include "app/panels/axis_tips.h"
 #include "app/panels/inspector_words.h"
+#include "app/panels/stage.h"
 #include "core/figure/text.h"
 #include "tests/app/harness.h"
 
@@ -93,4 +94,42 @@ TEST_CASE("the inspector and the axes name tokens as they are shown") {
   CHECK(shown_names(in, Axis::kKeys, 3).is_special(0));
   in.tokens = TokenStyle::kStored;
   CHECK(shown_names(in, Axis::kQueries, 3)[1] == "Ġè²");
+}
+
+TEST_CASE("a tip says the whole token, where it stands, and how it is stored") {
+  const Session session = gpt2_session();
+  Computed computed;
+  computed.session = session;
+  StageInput in{session, computed, 1};
+  in.tokens = token_style(session, session.view);
+  const AxisTip piece = axis_tip(in, Axis::kQueries, 1, 3);
+  CHECK(piece.token == "·‹E8 B2…›");
+  CHECK(piece.position == "Query 2 of 3");
+  CHECK(piece.stored == "Ġè²");
+  const AxisTip special = axis_tip(in, Axis::kKeys, 0, 3);
+  CHECK(special.token == "<|endoftext|>");
+  CHECK(special.position == "Key 1 of 3");
+  CHECK(special.stored == "");
+  in.tokens = TokenStyle::kStored;
+  CHECK(axis_tip(in, Axis::kQueries, 1, 3).stored == "");
+}
+
+TEST_CASE("resting on the labels of an axis shows the token beside the pointer") {
+  Harness h;
+  Session session = worked_example();
+  session.tokens = {"a", std::string(400, 'w'), "c"};
+  h.app().open(session, {});
+  h.frames(2);
+  const float middle = h.center("matrix/q/1/row-labels").x;
+  for (int row = 0; row < 3; ++row) {
+    h.point_at({middle, h.center("matrix/q/1/cell/" + std::to_string(row) + ",0").y});
+    h.frames(1);
+    CHECK(h.has("axis-tip/" + std::to_string(row)));
+  }
+  h.point_at({h.center("matrix/k/1/cell/2,0").x, h.center("matrix/k/1/column-labels").y});  // K stands transposed
+  h.frames(1);
+  CHECK(h.has("axis-tip/2"));
+  h.point("matrix/q/1/cell/0,0");
+  h.frames(1);
+  for (int index = 0; index < 3; ++index) CHECK_FALSE(h.has("axis-tip/" + std::to_string(index)));
 }

@@ -98,3 +98,35 @@ TEST_CASE("arrays: what one array or one matrix cannot hold is refused before it
   check_refused(run({"-o", npy, "--only", "bias"}), 2, "has no bias");
   CHECK(folder.names().empty());
 }
+
+TEST_CASE("arrays: --labels writes tokens around the numbers, which NumPy and qkvlab read") {
+  const TempFolder folder;
+  const std::string session = folder / "s.qkv.json";
+  write_text(session, R"({"qkvlab": 1, "tokens": ["a, \"b\"", "#c", "2"], "source": {"kind": "qkv",
+ "q": [[[1e-45, -0.0], [3e38, 0.1], [0.3, 7]]], "k": [[[1, 0.3], [0.7, -2], [0, 1]]],
+ "v": [[[0.1, 0.2], [0.3, 0.4], [5, 6]]]}})");
+  for (const std::string name : {"attn", "q"}) {
+    check_silent(qkvlab({"run", session, "--only", name, "-o", folder / (name + ".csv"), "--labels"}));
+    check_silent(qkvlab({"run", session, "--only", name, "-o", folder / (name + ".npy")}));
+  }
+  CHECK(read_text(folder / "attn.csv").starts_with(",\"a, \"\"b\"\"\",#c,2\n"));
+  check_python(folder, R"(
+for name, cols in [('attn', 3), ('q', 2)]:
+    expected = np.load(d + name + '.npy')[0]
+    got = np.loadtxt(d + name + '.csv', delimiter=',', skiprows=1, usecols=range(1, cols + 1), comments=None,
+                     quotechar='"', encoding='utf-8')
+    assert (got.astype(np.float32).view('u4') == expected.view('u4')).all(), (got, expected)
+)");
+  // What was written is read: the weights with their tokens, and again to the same bits.
+  check_silent(qkvlab({"run", folder / "attn.csv", "--only", "attn", "-o", folder / "again.csv", "--labels"}));
+  CHECK(read_text(folder / "again.csv") == read_text(folder / "attn.csv"));
+
+  // Where no token has a comma or a line break, the older reader manages too.
+  check_silent(qkvlab({"run", "worked_example", "--only", "attn", "-o", folder / "plain.csv", "--labels"}));
+  check_silent(qkvlab({"run", "worked_example", "--only", "attn", "-o", folder / "plain.npy"}));
+  check_python(folder, R"(
+table = np.genfromtxt(d + 'plain.csv', delimiter=',', skip_header=1, comments=None, encoding='utf-8')
+assert (table[:, 1:].astype(np.float32) == np.load(d + 'plain.npy')[0]).all()
+)");
+  check_refused(qkvlab({"run", session, "-o", folder / "all.npz", "--labels"}), 2, "--labels: goes with a .csv file");
+}

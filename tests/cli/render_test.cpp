@@ -2,8 +2,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/figure/paint.h"
 #include "core/tensor_io/tensor_file.h"
+#include "tests/cli/picture_support.h"
 #include "tests/cli/support.h"
 
 using namespace qkv;
@@ -24,14 +24,6 @@ struct Picture {
     return {image.rgba[first], image.rgba[first + 1], image.rgba[first + 2], image.rgba[first + 3]};
   }
 };
-
-PixelImage decoded(const std::string& path) {
-  const Result<Bytes> bytes = read_file(path);
-  REQUIRE(bytes.ok());
-  Result<PixelImage> image = decode_png(bytes.value());
-  REQUIRE(image.ok());
-  return std::move(image).value();
-}
 
 Picture render(std::vector<std::string> words) {
   const TempFolder folder;

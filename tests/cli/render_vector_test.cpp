@@ -2,9 +2,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/figure/paint.h"
 #include "core/session/session_file.h"
+#include "tests/cli/picture_support.h"
 #include "tests/cli/support.h"
+#include "tests/support/token_session.h"
 
 using namespace qkv;
 using namespace qkv::test;
@@ -13,14 +14,6 @@ using Json = nlohmann::json;
 namespace {
 
 bool runs(const std::string& program) { return run_process({program, "--version"}).exit_code != 127; }
-
-PixelImage decoded(const std::string& path) {
-  const Result<Bytes> bytes = read_file(path);
-  REQUIRE(bytes.ok());
-  Result<PixelImage> image = decode_png(bytes.value());
-  REQUIRE(image.ok());
-  return std::move(image).value();
-}
 
 // The picture of a page, a pixel a unit.
 PixelImage rasterised(const TempFolder& folder, const std::string& page) {
@@ -81,18 +74,6 @@ std::string without_marks(std::string text) {
     for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark)) text.erase(at, mark.size());
   }
   return text;
-}
-
-Session session_of(const std::vector<std::string>& tokens) {
-  Session session;
-  session.tokens = tokens;
-  const auto n = static_cast<Index>(tokens.size());
-  DirectSource source;
-  source.q = {random_matrix(1, n, 4)};
-  source.k = {random_matrix(2, n, 4)};
-  source.v = {random_matrix(3, n, 4)};
-  session.problem.source = source;
-  return session;
 }
 
 }  // namespace

@@ -10,28 +10,17 @@
 #include <vector>
 
 #include "core/figure/picture_format.h"
+#include "tests/core/figure_support.h"
+#include "tests/support/token_session.h"
 
 using namespace qkv;
+using test::layout, test::run, test::session_of;
 
 namespace {
 
-Trace run(const Session& session) {
-  Result<Trace> trace = forward(session.problem);
-  REQUIRE(trace.ok());
-  return std::move(trace).value();
-}
-
-Figure layout(const Session& session, const Trace& trace, const FigureSpec& spec) {
-  const TextShaper shaper;
-  Result<Figure> figure = layout_figure(session, trace, spec, shaper);
-  if (!figure.ok()) FAIL(figure.error().message);
-  return std::move(figure).value();
-}
-
+// Of a figure that is not made of pixels.
 FigureSpec spec_of(FigureView view, int cell_px = 32) {
-  FigureSpec spec;
-  spec.view = view;
-  spec.cell_px = cell_px;
+  FigureSpec spec = test::spec_of(view, cell_px);
   spec.pixels_per_unit = 0;
   return spec;
 }
@@ -106,18 +95,6 @@ Color table_color(const FigureMatrix& m, Index row, Index col, ThemeName theme) 
   return color_table(m.colormap, theme)[static_cast<std::size_t>(table_index(m.range.position(m.value(row, col))))];
 }
 
-Session tokens_session(const std::vector<std::string>& tokens) {
-  Session session;
-  session.tokens = tokens;
-  const auto n = static_cast<Index>(tokens.size());
-  DirectSource source;
-  source.q = {random_matrix(1, n, 4)};
-  source.k = {random_matrix(2, n, 4)};
-  source.v = {random_matrix(3, n, 4)};
-  session.problem.source = source;
-  return session;
-}
-
 // Pixels of an image that an SVG holds.
 PixelImage embedded(const Element& image) {
   const std::string prefix = "data:image/png;base64,";
@@ -170,7 +147,7 @@ TEST_CASE("whatever a token holds, the SVG stays XML and the text stays what is 
   const std::string cut(200, 'w');
   const std::vector<std::string> tokens = {"<&>\"'",       "שלום",      "مرحبا", "hi😀there", "a\nb\tc", "\xff\xfe",
                                            "\xef\xbf\xbf", "  spaces ", cut,     "\u200b",   "]]>",     "−1"};
-  const Session session = tokens_session(tokens);
+  const Session session = session_of(tokens);
   const Trace trace = run(session);
   const std::vector<Element> elements = parse(written(layout(session, trace, spec_of(FigureView::kMatrix)),  //
                                                       PictureFormat::kSvg));
@@ -189,7 +166,7 @@ TEST_CASE("whatever a token holds, the SVG stays XML and the text stays what is 
 }
 
 TEST_CASE("text stands where it is measured to stand") {
-  const Session session = tokens_session({"abc", "שלום", "x"});
+  const Session session = session_of({"abc", "שלום", "x"});
   const Trace trace = run(session);
   const Figure figure = layout(session, trace, spec_of(FigureView::kMatrix, 64));
   const std::vector<Element> elements = parse(written(figure, PictureFormat::kSvg));
@@ -240,7 +217,7 @@ TEST_CASE("a small matrix is one rectangle a cell, in the colours of the table")
 }
 
 TEST_CASE("a large matrix is one image inside, a pixel a unit") {
-  Session session = tokens_session(std::vector<std::string>(40, "x"));
+  Session session = session_of(std::vector<std::string>(40, "x"));
   session.problem.options.causal = true;
   const Trace trace = run(session);
   const Figure figure = layout(session, trace, spec_of(FigureView::kMatrix, 7));
@@ -270,7 +247,7 @@ TEST_CASE("a large matrix is one image inside, a pixel a unit") {
 }
 
 TEST_CASE("pages have no limit of pixels, and images in them stay within reason") {
-  const Session session = tokens_session(std::vector<std::string>(300, "x"));
+  const Session session = session_of(std::vector<std::string>(300, "x"));
   const Trace trace = run(session);
   FigureSpec spec = spec_of(FigureView::kMatrix, 256);
   const Figure figure = layout(session, trace, spec);
@@ -286,7 +263,7 @@ TEST_CASE("pages have no limit of pixels, and images in them stay within reason"
 }
 
 TEST_CASE("a page that readers do not show is refused with a scale that fits") {
-  const Session session = tokens_session(std::vector<std::string>(100, "x"));
+  const Session session = session_of(std::vector<std::string>(100, "x"));
   const Trace trace = run(session);
   const Figure figure = layout(session, trace, spec_of(FigureView::kMatrix, 200));
   const TextShaper shaper;
@@ -301,7 +278,7 @@ TEST_CASE("a page that readers do not show is refused with a scale that fits") {
 }
 
 TEST_CASE("files say nothing of when they were written, and are the same each time") {
-  const Session session = tokens_session({"貓", "追", "老鼠", "hi😀", "שלום"});
+  const Session session = session_of({"貓", "追", "老鼠", "hi😀", "שלום"});
   const Trace trace = run(session);
   for (const FigureView view : {FigureView::kMatrix, FigureView::kHead, FigureView::kHeads, FigureView::kConcat}) {
     for (const PictureFormat format : kAllPictureFormats) {

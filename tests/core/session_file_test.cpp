@@ -188,7 +188,7 @@ TEST_CASE("session file: the version") {
 TEST_CASE("session file: unknown and missing keys are named") {
   check_bad(Parts{.extra = "\"colour\": 1, "}.json(),
             "unknown key \"colour\": the keys are qkvlab, title, note, split, tokens, key_tokens, source, wo, bo, "
-            "attention, view");
+            "attention, mapping, view");
   check_bad(Parts{.extra = "\"a\\nb\": 1, "}.json(), "unknown key \"a b\"");
   check_bad(Parts{.source_extra = "\"x\": 1, "}.json(), "unknown key \"x\" in source: the keys are kind, q, k, v");
   check_bad(Parts{.extra = "\"view\": {\"zoom\": 1}, "}.json(), "unknown key \"zoom\" in view: the keys are tab, head");

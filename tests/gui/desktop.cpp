@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <csignal>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <thread>
+
+#include "core/base/utf8.h"
+#include "tests/gui/keyboard.h"
 
 namespace qkv::test {
 namespace {
@@ -99,7 +103,11 @@ Desktop::Desktop(int width, int height) {
                                                                "-fbdir", folder(), "-nolisten", "tcp", "-noreset"});
   const bool is_up = wait_until([&] { return server_->out().ends_with('\n') || !server_->running(); });
   display_ = ":" + without_newline(server_->out());
-  if (!is_up || display_ == ":") problem_ = "Xvfb does not start: " + server_->err();
+  if (!is_up || display_ == ":") {
+    problem_ = "Xvfb does not start: " + server_->err();
+    return;
+  }
+  problem_ = stop_repeating_keys(display_);
 }
 
 Environment Desktop::environment() const {
@@ -115,6 +123,13 @@ std::string Desktop::xdotool(std::vector<std::string> words) const {
   const Finished finished = run_process(words, environment());
   REQUIRE_MESSAGE(finished.exit_code == 0, finished.err);
   return without_newline(finished.out);
+}
+
+void Desktop::give_keys(const std::string& text) const {
+  std::u32string characters;
+  for (std::size_t at = 0; at < text.size();) characters += next_code_point(text, at);
+  const std::string refused = test::give_keys(display_, characters);
+  REQUIRE_MESSAGE(refused.empty(), refused);
 }
 
 Color pixel(const PixelImage& image, int x, int y) {
@@ -224,11 +239,15 @@ void Window::drag(double from_x, double from_y, double to_x, double to_y) {
 
 void Window::key(const std::string& name) { desktop_.xdotool({"key", "--delay", "40", name, "sleep", "0.05"}); }
 
-// For a character that no key has, xdotool gives it to a spare key for a moment: the program must see the key
-// before it changes again.
 void Window::type(const std::string& text) {
-  const bool ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; });
-  desktop_.xdotool({"type", "--delay", ascii ? "40" : "400", text});
+  desktop_.give_keys(text);
+  desktop_.xdotool({"type", "--delay", "40", text});
+}
+
+void Window::while_stopped(const std::function<void()>& act) {
+  process_.signal(SIGSTOP);
+  act();
+  process_.signal(SIGCONT);
 }
 
 PixelImage Window::settled(double seconds) {

@@ -33,6 +33,8 @@ class Desktop {
   PixelImage screen() const;
   // What xdotool prints. Fails the test where it fails.
   std::string xdotool(std::vector<std::string> words) const;
+  // Makes keys for what is typed. Fails the test where the keyboard has no room.
+  void give_keys(const std::string& text) const;
 
  private:
   TempFolder folder_;
@@ -68,6 +70,8 @@ class Window {
   double processor_seconds() const;
   // Waits for the program to end by itself.
   Finished wait(double seconds = 20) { return process_.wait(seconds); }
+  // Meanwhile the program gets no processor time, as on a machine under heavy load.
+  void while_stopped(const std::function<void()>& act);
 
   void resize(int width, int height);
   void move_to(double x, double y);

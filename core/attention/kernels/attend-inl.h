@@ -68,7 +68,8 @@ struct RowBlock {
   OnlineRow online[kMaxBlockRows] = {};
   HWY_ALIGN float lane_sums[kMaxBlockRows * kLanes] = {};  // of the weights of a key block, for each row
 
-  Index nk() const { return input.kv->keys(); }
+  Index nk() const { return input.kv->impl().keys.cols; }
+  Index d_v() const { return input.kv->impl().values.cols; }
   Index key_blocks() const { return (nk() + kKeyBlock - 1) / kKeyBlock; }
   Index summaries() const { return (nk() + output.blocks.width - 1) / output.blocks.width; }
   std::int32_t* summary_exponents(Index row) const { return scratch.summary_exponents.data() + row * summaries(); }
@@ -219,7 +220,7 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
 // NaN and infinite values of keys that a row sees, times their weights.
 inline void add_non_finite(RowBlock& block, const KeyBlock& keys) {
   const std::vector<NonFinite>& all = block.input.kv->impl().non_finite;
-  const Index d_v = block.input.kv->d_v();
+  const Index d_v = block.d_v();
   const auto before = [](const NonFinite& one, Index key) { return one.key < key; };
   auto at = std::lower_bound(all.begin(), all.end(), keys.first, before);
   for (Index row = 0; row < block.rows; ++row) {
@@ -252,7 +253,7 @@ HWY_INLINE void attend_key_block(RowBlock& block, const KeyBlock& keys) {
     }
   }
   if (!block.output.out) return;
-  run_tiles(block.rows, 0, (block.input.kv->d_v() + kStep - 1) / kStep, ValueJob{block, keys});
+  run_tiles(block.rows, 0, (block.d_v() + kStep - 1) / kStep, ValueJob{block, keys});
   if (!block.input.kv->impl().non_finite.empty()) add_non_finite(block, keys);
 }
 

@@ -50,13 +50,12 @@ void finish_summaries(const RowBlock& block, Index row, std::int32_t exponent) {
 void start_rows(RowBlock& block) {
   if (block.output.blocks.width > 0) start_summaries(block);
   const KernelMask& mask = block.input.mask;
-  for (Index row = 0; row < block.rows; row += kGroupRows) {
-    const Index count = std::min(kGroupRows, block.rows - row);
-    block.groups[row / kGroupRows] = joint_range(mask, block.first + row, count, block.nk());
-  }
+  std::fill(std::begin(block.groups), std::end(block.groups), KeyRange{});
   for (Index row = 0; row < block.rows; ++row) {
     OnlineRow& online = block.online[row];
     online.range = visible_range(mask, block.first + row, block.nk());
+    KeyRange& group = block.groups[row / kGroupRows];
+    group = joint_range(group, online.range);
     online.visible = online.range.last - online.range.first;
     if (mask.key_valid != nullptr) {
       const std::vector<Index>& before = block.scratch.valid_before;
@@ -70,7 +69,7 @@ void start_rows(RowBlock& block) {
   if (!block.output.out) return;
   clear(block.scratch.sums.data(), block.scratch.sums.data() + block.rows * block.sums_stride);
   const bool all_finite = block.input.kv->impl().non_finite.empty();
-  block.scratch.non_finite.assign(all_finite ? 0 : static_cast<size_t>(block.rows * block.input.kv->d_v()), 0.0f);
+  block.scratch.non_finite.assign(all_finite ? 0 : static_cast<size_t>(block.rows * block.d_v()), 0.0f);
 }
 
 // True when some row's scores are so large that it has to be done again with the base that it now has.
@@ -86,10 +85,10 @@ bool set_bases(RowBlock& block) {
 }
 
 void attend_all_keys(RowBlock& block) {
-  const KernelMask& mask = block.input.mask;
   const bool plain = is_plain(block.input.scaling);
   start_rows(block);
-  const KeyRange seen = joint_range(mask, block.first, block.rows, block.nk());
+  KeyRange seen;
+  for (const KeyRange& group : block.groups) seen = joint_range(seen, group);
   attend_key_blocks(block, seen, plain);
   if (!set_bases(block)) return;
   block.again = true;
@@ -117,12 +116,9 @@ RowSoftmax finished_softmax(const RowBlock& block, Index row) {
   stats.max = online.base == 0 ? online.max : online.base;
   stats.base = online.base;
   stats.exponent = weight_exponent(online.max);
-  stats.sum = std::ldexp(online.sum, online.exponent - stats.exponent);
+  stats.sum = times_power_of_two(online.sum, online.exponent - stats.exponent);
   stats.visible = online.visible;
-  if (block.input.sink) {
-    const double sink = static_cast<double>(*block.input.sink) - static_cast<double>(online.base);
-    stats.sum += std::exp(sink - stats.exponent * 0.693147180559945309417);
-  }
+  if (block.input.sink) stats.sum += sink_weight(*block.input.sink, stats);
   if (std::isnan(stats.sum)) return {max_of_nan_row(block, row), 0, 0, stats.sum, online.visible};
   return stats;
 }
@@ -134,13 +130,14 @@ void finish_row(const RowBlock& block, Index row) {
   if (!output.rows.empty()) output.rows[static_cast<size_t>(i)] = stats;
   if (output.blocks.width > 0) finish_summaries(block, row, stats.exponent);
   if (stats.visible == 0) {
-    if (output.out) clear(output.out.row(i), output.out.row(i) + block.input.kv->d_v());
+    if (output.out) clear(output.out.row(i), output.out.row(i) + block.d_v());
     if (output.weights) clear(output.weights.row(i), output.weights.row(i) + block.nk());
     return;
   }
   if (std::isnan(stats.sum)) return write_nan_row(block, row);
-  if (output.out) write_out(block, row, stats);
-  if (output.weights) write_weights(block, row, stats.exponent, output.normalized ? normalizer(stats) : 1.0f);
+  const float normalize = normalizer(stats);
+  if (output.out) write_out(block, row, stats, normalize);
+  if (output.weights) write_weights(block, row, stats.exponent, output.normalized ? normalize : 1.0f);
 }
 
 // Rows of Q where they do not lie in the same places of a cache: their own, or a copy of those of a wide matrix.

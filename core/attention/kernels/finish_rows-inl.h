@@ -19,11 +19,28 @@ inline bool sees(const HeadInput& input, KeyRange range, Index key) {
   return key >= range.first && key < range.last && (input.mask.key_valid == nullptr || input.mask.key_valid[key] != 0);
 }
 
-// A weight from the exponent of its key block to its row's, the smallest to 0, times `factor`.
+// How far the exponent of a key block may be below its row's for FinishWeight: its numbers are then normal ones.
+inline constexpr std::int32_t kNear = -80;
+
+// A weight from the exponent of its key block to its row's, the smallest to 0, times `factor`. The power of two is in
+// `smallest` and `factor`, which changes no digit. `lower`: from kNear to 0.
 struct FinishWeight {
-  V rescale, again, factor;  // in two steps, since a weight may be up to 2^kHeadroom
+  V smallest, factor;
 
   HWY_INLINE FinishWeight(std::int32_t lower, float by)
+      : smallest(hn::Set(F(), kSmallestWeight * power_of_two(-lower))),
+        factor(hn::Set(F(), by * power_of_two(lower))) {}
+  HWY_INLINE V operator()(const float* weights) const {
+    const V weight = hn::Load(F(), weights);
+    return hn::Mul(hn::IfThenZeroElse(hn::Lt(weight, smallest), weight), factor);
+  }
+};
+
+// The same where `lower` may be anything up to 0.
+struct FinishFarWeight {
+  V rescale, again, factor;  // in two steps, since a weight may be up to 2^kHeadroom
+
+  HWY_INLINE FinishFarWeight(std::int32_t lower, float by)
       : rescale(hn::Set(F(), power_of_two(std::max(lower, -126)))),
         again(hn::Set(F(), power_of_two(std::min(lower + 126, 0)))),
         factor(hn::Set(F(), by)) {}
@@ -33,10 +50,16 @@ struct FinishWeight {
   }
 };
 
+// to[i] = finish(from + i) for i in [key, end).
+template <class Finish>
+HWY_INLINE void finish_weights(const float* from, float* to, Index key, Index end, const Finish& finish) {
+  for (; key + kStep <= end; key += kStep) hn::StoreU(finish(from + key), F(), to + key);
+  if (key < end) store_some(finish(from + key), to + key, end - key);
+}
+
 // The weights of a row times `factor`, with the exponent of the row. Written in whole vectors but for the last of the
 // matrix.
 inline void write_weights(const RowBlock& block, Index row, std::int32_t exponent, float factor) {
-  const F d;
   const FloatBlock& weights = block.output.weights;
   const KeyRange range = block.online[row].range;
   const Index nk = block.nk(), first = range.first / kStep * kStep, last = std::min(round_up(range.last, kStep), nk);
@@ -47,9 +70,12 @@ inline void write_weights(const RowBlock& block, Index row, std::int32_t exponen
   const std::int32_t* exponents = block.scratch.exponents.data() + row * block.key_blocks();
   for (Index key = first; key < last;) {
     const Index end = std::min((key / kKeyBlock + 1) * kKeyBlock, last);
-    const FinishWeight finish(exponents[key / kKeyBlock] - exponent, factor);
-    for (; key + kStep <= end; key += kStep) hn::StoreU(finish(from + key), d, to + key);
-    if (key < end) store_some(finish(from + key), to + key, end - key);
+    const std::int32_t lower = exponents[key / kKeyBlock] - exponent;
+    if (lower >= kNear) {
+      finish_weights(from, to, key, end, FinishWeight(lower, factor));
+    } else {
+      finish_weights(from, to, key, end, FinishFarWeight(lower, factor));
+    }
     key = end;
   }
 }
@@ -58,7 +84,7 @@ inline void write_weights(const RowBlock& block, Index row, std::int32_t exponen
 inline void write_nan_row(const RowBlock& block, Index row) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Index i = block.first + row;
-  if (block.output.out) std::fill_n(block.output.out.row(i), block.input.kv->d_v(), nan);
+  if (block.output.out) std::fill_n(block.output.out.row(i), block.d_v(), nan);
   if (!block.output.weights) return;
   for (Index key = 0; key < block.nk(); ++key) {
     block.output.weights.row(i)[key] = sees(block.input, block.online[row].range, key) ? nan : 0.0f;
@@ -102,13 +128,13 @@ inline void write_wide_out(const RowBlock& block, Index row, const RowSoftmax& s
   }
 }
 
-inline void write_out(const RowBlock& block, Index row, const RowSoftmax& stats) {
+inline void write_out(const RowBlock& block, Index row, const RowSoftmax& stats, float normalize_by) {
   const F d;
-  const Index d_v = block.input.kv->d_v();
+  const Index d_v = block.d_v();
   float* const to = block.output.out.row(block.first + row);
   const float* const from = block.sums(row);
   const V rescale = hn::Set(d, power_of_two(block.online[row].exponent - stats.exponent));
-  const V normalize = hn::Set(d, normalizer(stats));
+  const V normalize = hn::Set(d, normalize_by);
   V all_finite = hn::Zero(d);
   for (Index col = 0; col < d_v; col += kStep) {
     const V sums = hn::Load(d, from + col);                  // a row of sums is a whole number of vectors, 0 beyond d_v

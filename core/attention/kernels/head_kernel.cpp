@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "core/attention/kernels/head_rows.h"
 #include "core/attention/kernels/packing.h"
@@ -14,8 +15,7 @@ void PackedKeyValues::assign(FloatView k, FloatView v) {
   impl_->values.resize(v.rows, v.cols);
   impl_->non_finite.clear();
   pack_transposed(k, impl_->keys);
-  pack(v, impl_->values);
-  if (all_finite(v)) return;
+  if (pack(v, impl_->values)) return;
   for (Index key = 0; key < v.rows; ++key) set_value(key, v.row(key));
 }
 
@@ -65,6 +65,10 @@ KeyRange visible_range(const KernelMask& mask, Index row, Index nk) {
 
 Index preferred_row_block(const HeadInput& input, const HeadOutput& output) {
   return block_rows(input, static_cast<bool>(output.weights));
+}
+
+double sink_weight(float sink, const RowSoftmax& row) {
+  return std::exp(static_cast<double>(sink) - static_cast<double>(row.base) - row.exponent * std::numbers::ln2);
 }
 
 float normalizer(const RowSoftmax& row) { return row.visible == 0 ? 0.0f : static_cast<float>(1 / row.sum); }

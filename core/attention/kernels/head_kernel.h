@@ -139,6 +139,9 @@ void weigh_cells(const HeadInput& input, const Rect& rect, std::span<const RowSo
 // The division that attend_rows leaves out where it is told to: weight · normalizer(row), 0 for a dead row.
 float normalizer(const RowSoftmax& row);
 
+// What a logit in the denominator adds to the row's sum. The row has a visible key.
+double sink_weight(float sink, const RowSoftmax& row);
+
 // Name of the SIMD target that runs here, such as "AVX2".
 const char* kernel_target();
 

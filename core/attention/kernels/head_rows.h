@@ -1,7 +1,10 @@
 // What a block of query rows is computed with: who sees what, and the state of each row's softmax.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -13,9 +16,6 @@ namespace qkv {
 // Rows that are computed together at most: a multiple of the 6 rows of a register tile.
 inline constexpr Index kMaxBlockRows = 96;
 inline constexpr Index kGroupRows = 6;
-
-// Keys that at least one of the rows [first, first + count) sees.
-KeyRange joint_range(const KernelMask& mask, Index first, Index count, Index nk);
 
 // An exponent of sums to which nothing has been added.
 inline constexpr std::int32_t kNoExponent = std::numeric_limits<std::int32_t>::min();
@@ -32,15 +32,30 @@ struct OnlineRow {
   float rescale = 1;  // what the last key block multiplied earlier sums with: a power of two
 };
 
-// 2^exponent, and 0 where that is no normal number. `exponent` up to 0.
-float power_of_two(std::int32_t exponent);
+// Keys in at least one of the two ranges, and those between.
+inline KeyRange joint_range(KeyRange a, KeyRange b) {
+  if (a.first >= a.last) return b;
+  if (b.first >= b.last) return a;
+  return {std::min(a.first, b.first), std::max(a.last, b.last)};
+}
+
+// 2^exponent, and 0 where that is no normal number. `exponent` up to 127.
+inline float power_of_two(std::int32_t exponent) {
+  return exponent < -126 ? 0.0f : std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
+}
+
+// x·2^exponent, what std::ldexp gives.
+inline double times_power_of_two(double x, std::int32_t exponent) {
+  if (exponent < -1022 || exponent > 1023) return std::ldexp(x, exponent);
+  return x * std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
+}
 
 // Makes the row ready for scores with that exponent. True where that changed its own.
 inline bool raise_exponent(OnlineRow& row, std::int32_t exponent) {
   if (row.exponent != kNoExponent && exponent <= row.exponent + kHeadroom) return false;
   if (row.exponent != kNoExponent) {
     row.rescale *= power_of_two(row.exponent - exponent);
-    row.sum = std::ldexp(row.sum, row.exponent - exponent);
+    row.sum = times_power_of_two(row.sum, row.exponent - exponent);
   }
   row.exponent = exponent;
   return true;

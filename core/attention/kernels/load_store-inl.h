@@ -35,9 +35,10 @@ HWY_INLINE void store_some(V v, float* to, Index count) {
   std::copy_n(lanes, std::min(count, kStep), to);
 }
 
-// Zeros to [first, last).
+// Zeros to [first, last); nothing where that is empty.
 HWY_INLINE void clear(float* first, float* last) {
-  std::memset(first, 0, static_cast<size_t>(last - first) * sizeof(float));  // std::fill writes one float at a time
+  // std::fill writes one float at a time.
+  if (first < last) std::memset(first, 0, static_cast<size_t>(last - first) * sizeof(float));
 }
 
 }  // namespace qkv::HWY_NAMESPACE

@@ -48,36 +48,32 @@ void transposed(FloatView rows, Panels& panels) {
   }
 }
 
-void copied(FloatView rows, Panels& panels) {
+bool copied(FloatView rows, Panels& panels) {
   const hn::CappedTag<float, kPanel> d;
-  const auto step = static_cast<Index>(hn::Lanes(d));
+  constexpr auto step = static_cast<Index>(hn::MaxLanes(d));
+  // 0 · NaN and 0 · Inf are NaN. One sum for each vector of a panel, so that they do not wait for one another.
+  hn::Vec<decltype(d)> zeros[kPanel / step];
+  std::fill(std::begin(zeros), std::end(zeros), hn::Zero(d));
+  float zero = 0;
   for (Index first = 0; first < rows.cols; first += kPanel) {
     const Index count = std::min(kPanel, rows.cols - first);
     float* to = panels.at(0, first);
     for (Index row = 0; row < rows.rows; ++row, to += kPanel) {
       const float* const from = rows.row(row) + first;
       if (count == kPanel) {
-        for (Index i = 0; i < kPanel; i += step) hn::Store(hn::LoadU(d, from + i), d, to + i);
+        for (Index i = 0; i < kPanel; i += step) {
+          const auto cells = hn::LoadU(d, from + i);
+          hn::Store(cells, d, to + i);
+          zeros[i / step] = hn::MulAdd(cells, hn::Zero(d), zeros[i / step]);
+        }
       } else {
         std::fill(std::copy_n(from, count, to), to + kPanel, 0.0f);
+        for (Index i = 0; i < count; ++i) zero += from[i] * 0.0f;
       }
     }
   }
-}
-
-bool finite(FloatView rows) {
-  const hn::ScalableTag<float> d;
-  const auto step = static_cast<Index>(hn::Lanes(d));
-  auto zeros = hn::Zero(d);
-  float zero = 0;
-  for (Index row = 0; row < rows.rows; ++row) {
-    const float* const cells = rows.row(row);
-    Index col = 0;
-    for (; col + step <= rows.cols; col += step) zeros = hn::MulAdd(hn::LoadU(d, cells + col), hn::Zero(d), zeros);
-    for (; col < rows.cols; ++col) zero += cells[col] * 0.0f;
-  }
-  // 0 · NaN and 0 · Inf are NaN.
-  return zero == 0 && hn::AllTrue(d, hn::Eq(zeros, hn::Zero(d)));
+  return zero == 0 && std::all_of(std::begin(zeros), std::end(zeros),
+                                  [d](auto sum) { return hn::AllTrue(d, hn::Eq(sum, hn::Zero(d))); });
 }
 
 }  // namespace qkv::HWY_NAMESPACE
@@ -88,7 +84,6 @@ namespace qkv {
 
 HWY_EXPORT(copied);
 HWY_EXPORT(transposed);
-HWY_EXPORT(finite);
 
 void Panels::resize(Index row_count, Index col_count) {
   rows = row_count;
@@ -96,11 +91,9 @@ void Panels::resize(Index row_count, Index col_count) {
   cells.reserve(panels_of(col_count) * row_count * kPanel);
 }
 
-bool all_finite(FloatView rows) { return HWY_DYNAMIC_DISPATCH(finite)(rows); }
-
 void pack_transposed(FloatView rows, Panels& panels) { HWY_DYNAMIC_DISPATCH(transposed)(rows, panels); }
 
-void pack(FloatView rows, Panels& panels) { HWY_DYNAMIC_DISPATCH(copied)(rows, panels); }
+bool pack(FloatView rows, Panels& panels) { return HWY_DYNAMIC_DISPATCH(copied)(rows, panels); }
 
 }  // namespace qkv
 #endif  // HWY_ONCE

@@ -7,9 +7,7 @@ namespace qkv {
 
 // Cell (c, r) of `panels` = cell (r, c) of `rows`.
 void pack_transposed(FloatView rows, Panels& panels);
-void pack(FloatView rows, Panels& panels);
-
-// Whether no cell is NaN or infinite.
-bool all_finite(FloatView rows);
+// Cell (r, c) of `panels` = cell (r, c) of `rows`. Whether none is NaN or infinite.
+bool pack(FloatView rows, Panels& panels);
 
 }  // namespace qkv

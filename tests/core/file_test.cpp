@@ -1,3 +1,5 @@
+#include "core/base/file.h"
+
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -5,21 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bit>
-#include <clocale>
-#include <cmath>
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
-#include <locale>
-#include <random>
 #include <stdexcept>
 #include <string>
-
-#include "core/base/file.h"
-#include "core/base/number_text.h"
-#include "core/base/utf8.h"
 
 namespace fs = std::filesystem;
 using namespace qkv;
@@ -239,193 +230,5 @@ TEST_SUITE("file") {
     ::close(reader);
     CHECK(std::string(buffer) == "through");
     CHECK(fs::is_fifo(folder / "pipe"));
-  }
-}
-
-TEST_SUITE("number_text") {
-  TEST_CASE("float32 and float64 round trip through the shortest text, for random bit patterns") {
-    std::mt19937_64 random(20240607);
-    for (int i = 0; i < 200'000; ++i) {
-      const float value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
-      const std::optional<float> back = parse_float(format_shortest(value));
-      REQUIRE_MESSAGE(back.has_value(), format_shortest(value));
-      if (std::isnan(value)) {
-        REQUIRE(std::isnan(*back));
-      } else {
-        REQUIRE_MESSAGE(std::bit_cast<std::uint32_t>(*back) == std::bit_cast<std::uint32_t>(value),
-                        format_shortest(value));
-      }
-      const double wide = std::bit_cast<double>(random());
-      if (std::isfinite(wide)) REQUIRE(std::strtod(format_shortest(wide).c_str(), nullptr) == wide);
-    }
-  }
-
-  TEST_CASE("the shortest text is short") {
-    CHECK(format_shortest(0.1f) == "0.1");
-    CHECK(format_shortest(1e30f) == "1e+30");
-    CHECK(format_shortest(0.1) == "0.1");
-    CHECK(format_shortest(1.0 / 3) == "0.3333333333333333");
-    CHECK(format_shortest(-0.0f) == "-0");
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    CHECK(format_shortest(nan) == "nan");
-    CHECK(format_shortest(-nan) == "nan");
-    CHECK(format_shortest(-std::numeric_limits<float>::infinity()) == "-inf");
-    CHECK(format_shortest(std::numeric_limits<double>::infinity()) == "inf");
-  }
-
-  TEST_CASE("fixed decimals") {
-    CHECK(format_fixed(1.0, 2) == "1.00");
-    CHECK(format_fixed(-0.5, 1) == "−0.5");
-    CHECK(format_fixed(-0.5, 1, false) == "-0.5");
-    CHECK(format_fixed(-0.0001, 2) == "0.00");
-    CHECK(format_fixed(-0.0001, 2, false) == "0.00");
-    CHECK(format_fixed(-0.0, 0) == "0");
-    CHECK(format_fixed(2.5, 0) == "2");
-    CHECK(format_fixed(0.6134, 4) == "0.6134");
-    CHECK(format_fixed(1.5, -3) == "2");
-    CHECK(format_fixed(std::numeric_limits<double>::max(), 3).size() == 309 + 4);
-    CHECK(format_fixed(5e-324, 2000).size() == 1102);
-    CHECK(format_fixed(std::nan(""), 2) == "NaN");
-    CHECK(format_fixed(HUGE_VAL, 2) == "∞");
-    CHECK(format_fixed(-HUGE_VAL, 2) == "−∞");
-    CHECK(format_fixed(-HUGE_VAL, 2, false) == "-∞");
-  }
-
-  TEST_CASE("values for a person are fixed until that hides the digits") {
-    CHECK(format_value(0, 2) == "0.00");
-    CHECK(format_value(-0.0, 2) == "0.00");
-    CHECK(format_value(1.234, 2) == "1.23");
-    CHECK(format_value(999'999, 0) == "999999");
-    CHECK(format_value(1e6, 2) == "1.00e+06");
-    CHECK(format_value(1.23e8, 2) == "1.23e+08");
-    CHECK(format_value(-1.23e8, 2) == "−1.23e+08");
-    CHECK(format_value(0.00123, 2) == "1.23e−03");
-    CHECK(format_value(-0.00123, 2, false) == "-1.23e-03");
-    CHECK(format_value(0.006, 2) == "0.01");
-    CHECK(format_value(std::nan(""), 2) == "NaN");
-    CHECK(format_value(-HUGE_VAL, 2) == "−∞");
-  }
-
-  TEST_CASE("what is a number") {
-    CHECK(parse_float("1") == 1.0f);
-    CHECK(parse_float(" \t-2.5e3\r\n") == -2500.0f);
-    CHECK(parse_float("+4") == 4.0f);
-    CHECK(parse_float(".5") == 0.5f);
-    CHECK(parse_float("5.") == 5.0f);
-    CHECK(parse_float("−1") == -1.0f);
-    CHECK(parse_float("1.23e−03") == 1.23e-3f);
-    CHECK(parse_float("\u00a0\u30007\u2003") == 7.0f);
-    CHECK(parse_float("inf") == HUGE_VALF);
-    CHECK(parse_float("+Inf") == HUGE_VALF);
-    CHECK(parse_float("-inf") == -HUGE_VALF);
-    REQUIRE(parse_float("NaN").has_value());
-    CHECK(std::isnan(*parse_float("nan")));
-    CHECK(std::signbit(*parse_float("-0")));
-    CHECK(parse_float("3.4028235e38") == std::numeric_limits<float>::max());
-    CHECK(parse_float("1e-50") == 0.0f);
-    CHECK(parse_float("1e-45") == std::numeric_limits<float>::denorm_min());
-  }
-
-  TEST_CASE("what is a float64 number") {
-    CHECK(parse_double("0.1") == 0.1);
-    CHECK(parse_double(" −1e300") == -1e300);
-    CHECK(parse_double("5e-324") == std::numeric_limits<double>::denorm_min());
-    CHECK(parse_double("inf") == HUGE_VAL);
-    CHECK(std::isnan(*parse_double("NaN")));
-    for (const char* text : {"", "x", "1,5", "1e400", "1e-400", "--1"}) CHECK_MESSAGE(!parse_double(text), text);
-  }
-
-  TEST_CASE("what is not") {
-    for (const char* text :
-         {"",   " ",  "x",    "1x",       "1 2",    "1,5",  "--1",   "+-1",   "-+1",   "−−1",   "+",    "-", ".",
-          "e5", "1e", "0x10", "infinity", "nan(1)", "1e39", "-1e39", "1e400", "1.5.2", "1_000", "\xff", "１"}) {
-      CHECK_MESSAGE(!parse_float(text).has_value(), text);
-    }
-    CHECK(!parse_float(std::string_view("1\0", 2)).has_value());
-  }
-
-  TEST_CASE("a decimal comma locale changes nothing") {
-    const std::string before = std::setlocale(LC_ALL, nullptr);
-    const char* found = nullptr;
-    for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8", "de_DE"}) {
-      if (!found && std::setlocale(LC_ALL, name)) found = name;
-    }
-    if (!found) MESSAGE("no decimal-comma C locale is installed: only the C++ global locale is tested");
-
-    struct Comma : std::numpunct<char> {
-      char do_decimal_point() const override { return ','; }
-      char do_thousands_sep() const override { return '.'; }
-      std::string do_grouping() const override { return "\3"; }
-    };
-    const std::locale previous = std::locale::global(std::locale(std::locale::classic(), new Comma));
-    CHECK(format_shortest(1234.5f) == "1234.5");
-    CHECK(format_fixed(1234.5, 2) == "1234.50");
-    CHECK(format_value(0.00012, 1) == "1.2e−04");
-    CHECK(parse_float("1234.5") == 1234.5f);
-    CHECK(!parse_float("1234,5").has_value());
-    std::locale::global(previous);
-    std::setlocale(LC_ALL, before.c_str());
-  }
-}
-
-TEST_SUITE("utf8") {
-  TEST_CASE("every code point round trips and is valid") {
-    for (char32_t c = 0; c <= 0x10FFFF; ++c) {
-      if (c == 0xD800) c = 0xE000;
-      std::string text;
-      append_utf8(text, c);
-      std::size_t pos = 0;
-      REQUIRE(next_code_point(text, pos) == c);
-      REQUIRE(pos == text.size());
-      REQUIRE(is_valid_utf8(text));
-    }
-    std::string text;
-    append_utf8(text, 0xD800);
-    append_utf8(text, 0x110000);
-    CHECK(text == "\uFFFD\uFFFD");
-  }
-
-  TEST_CASE("invalid bytes become one U+FFFD each") {
-    struct Case {
-      std::string bytes;
-      std::string clean;
-    };
-    const Case cases[] = {
-        {"\x80", "\uFFFD"},
-        {"a\xC3", "a\uFFFD"},
-        {"\xC0\xAF", "\uFFFD\uFFFD"},                      // overlong "/"
-        {"\xE0\x80\xAF", "\uFFFD\uFFFD\uFFFD"},            // overlong
-        {"\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"},            // surrogate
-        {"\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"},  // above U+10FFFF
-        {"\xF0\x82\x82\xAC", "\uFFFD\uFFFD\uFFFD\uFFFD"},  // overlong
-        {"\xE8\xB2x", "\uFFFD\uFFFDx"},                    // cut short, then text
-        {"\xFF\xE8\xB2\x93", "\uFFFD\xE8\xB2\x93"},
-    };
-    for (const Case& c : cases) {
-      CHECK(!is_valid_utf8(c.bytes));
-      CHECK(sanitize_utf8(c.bytes) == c.clean);
-      CHECK(is_valid_utf8(sanitize_utf8(c.bytes)));
-    }
-    CHECK(is_valid_utf8("貓 追 老鼠 \uFFFD"));
-    CHECK(sanitize_utf8("貓 追 老鼠 \uFFFD") == "貓 追 老鼠 \uFFFD");
-    CHECK(is_valid_utf8(""));
-    std::size_t pos = 0;
-    CHECK(next_code_point("", pos) == 0xFFFD);
-    CHECK(pos == 0);
-  }
-
-  TEST_CASE("character classes") {
-    for (const char32_t c : U" \t\n\r\u0085\u00a0\u2009\u2028\u202f\u3000") {
-      if (c) CHECK(is_white_space(c));
-    }
-    for (const char32_t c : U"a_\u200b\u200d\ufeff\u2060貓") CHECK(!is_white_space(c));
-    for (const char32_t c : U"貓追老鼠々〇ひらカター한ㄅㆠ𠀀𫝀") {
-      if (c) CHECK_MESSAGE(is_cjk(c), static_cast<unsigned>(c));
-    }
-    for (const char32_t c : U"aé。、・ж🙂ᄀ\u3099Ａ１") CHECK_MESSAGE(!is_cjk(c), static_cast<unsigned>(c));
-    for (const char32_t c : U"\u0301\u0308\ufe0f\u200d\U0001F3FD\u3099\u093f\u20e3\U000E0101") {
-      if (c) CHECK_MESSAGE(joins_previous(c), static_cast<unsigned>(c));
-    }
-    for (const char32_t c : U"aé貓🙂 \u200b") CHECK_MESSAGE(!joins_previous(c), static_cast<unsigned>(c));
   }
 }

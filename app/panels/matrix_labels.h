@@ -1,0 +1,12 @@
+// What stands around the cells of a matrix on screen: its title and the labels of its rows and columns.
+#pragma once
+
+#include "app/panels/matrix_canvas.h"
+
+namespace qkv {
+
+void draw_row_labels(Ui& ui, const StageInput& in, const StageState& state, const MatrixCanvas& canvas);
+void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, const MatrixCanvas& canvas);
+void draw_title(Ui& ui, const StageInput& in, const MatrixCanvas& canvas);
+
+}  // namespace qkv
