@@ -55,8 +55,9 @@ class RowReader {
     const float factor = normalizer(stats);
     const float* const cells = kernel_.weights.row(row).data();
     const KeyRange range = visible_range(input_.mask, row, keys());
+    if (!std::isfinite(stats.sum)) return read_odd_weights(row, digest);
     WeightSummary summary;
-    for (Index key = range.first; std::isfinite(stats.sum) && key < range.last;) {
+    for (Index key = range.first; key < range.last;) {
       Index end = key;
       while (end < range.last && is_visible(end)) ++end;
       add_weights(cells + key, end - key, factor, summary);

@@ -5,7 +5,7 @@
 
 #include "core/attention/given_weights.h"
 #include "core/attention/kernel_cells.h"
-#include "core/attention/kernels/packing.h"
+#include "core/attention/kernels/row_summary.h"
 #include "core/attention/position.h"
 #include "core/attention/problem_inputs.h"
 #include "core/attention/streamed_head.h"
@@ -13,13 +13,15 @@
 namespace qkv {
 namespace {
 
+bool all_finite(const SharedMatrix& matrix) { return float_extent(matrix->data(), matrix->size()).all_finite; }
+
 Index count_non_finite(const SharedMatrix& matrix) {
-  return all_finite(view_of(*matrix)) ? 0 : matrix.get().size() - matrix->array().isFinite().count();
+  return all_finite(matrix) ? 0 : matrix.get().size() - matrix->array().isFinite().count();
 }
 
 // −Inf is how a bias hides a key.
 Index count_wrong_biases(const SharedMatrix& bias) {
-  if (all_finite(view_of(*bias))) return 0;
+  if (all_finite(bias)) return 0;
   const auto is_wrong = [](float value) { return std::isnan(value) || value == HUGE_VALF; };
   return std::count_if(bias->data(), bias->data() + bias->size(), is_wrong);
 }
