@@ -30,12 +30,13 @@ void App::deliver_screenshot(const PixelImage& straight_rgba) {
 
 // Tensors whose names and shapes leave something open, or that make no session, are asked about.
 void App::Impl::load(const fs::path& from, bool ask_what_is_what) {
-  std::error_code failed;
-  const std::uintmax_t bytes = fs::file_size(from, failed);
+  const auto read = [from, origin = history.current().origin](ReadProgress* progress) {
+    return qkv::open_file(from, progress, origin.get());
+  };
+  opening.start(from, ask_what_is_what, read);
   redraw = true;
-  const auto& origin = history.current().origin;
-  if (!failed && bytes >= kLargeFile) return opening.start(from, ask_what_is_what, origin);
-  show_opened({from, ask_what_is_what, qkv::open_file(from, nullptr, origin.get())});
+  // What has to be read counts: a small file may refer to a large one, or unpack to more.
+  if (auto opened = opening.take_at_once()) show_opened(std::move(*opened));
 }
 
 void App::Impl::open_clipboard() {

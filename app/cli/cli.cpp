@@ -1,12 +1,12 @@
 #include "app/cli/cli.h"
 
 #include <array>
-#include <new>
 #include <utility>
 
 #include "app/cli/commands.h"
 #include "app/cli/map_flags.h"
 #include "app/platform/window_host.h"
+#include "core/base/no_throw.h"
 
 namespace qkv {
 namespace {
@@ -95,11 +95,13 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-  try {
-    return dispatch(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return cli::report(bad_input("not enough memory: every step of every head is kept, so use fewer tokens or heads"));
-  }
+  int code = cli::kExitDone;
+  const Status done = without_throwing(
+      "not enough memory: every step of every head is kept, so use fewer tokens or heads", [&]() -> Status {
+        code = dispatch(argc, argv);
+        return Done{};
+      });
+  return done.ok() ? code : cli::report(done);
 }
 
 }  // namespace qkv

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/attention/forward.h"
+#include "core/base/no_throw.h"
 
 namespace qkv {
 
@@ -42,7 +43,7 @@ class NewestWorker {
     std::unique_lock lock(mutex_);
     if (small && !running_) {
       waiting_.reset();
-      finished_ = compute_(request, nullptr, [](Product) {});
+      finished_ = compute(request, nullptr, [](Product) {});
       return;
     }
     waiting_ = std::move(request);
@@ -84,6 +85,12 @@ class NewestWorker {
   // A running computation older than this gives way to a newer request; a younger one is let finish, so that a drag
   // keeps showing results.
   static constexpr auto kPatience = std::chrono::milliseconds(400);
+  // An exception must not leave the worker's thread.
+  Outcome compute(const Request& request, const StopFlag* stop, const Publish& publish) const {
+    return without_throwing("the result does not fit in memory: use fewer tokens or heads",
+                            [&] { return compute_(request, stop, publish); });
+  }
+
   bool is_late() const { return std::chrono::steady_clock::now() - started_ > kPatience; }
 
   void work() {
@@ -97,7 +104,7 @@ class NewestWorker {
       stop_ = false;
       started_ = std::chrono::steady_clock::now();
       lock.unlock();
-      Outcome outcome = compute_(request, &stop_, [this](Product product) {
+      Outcome outcome = compute(request, &stop_, [this](Product product) {
         {
           const std::scoped_lock publishing(mutex_);
           if (!stop_) finished_ = std::move(product);

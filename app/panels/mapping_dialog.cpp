@@ -117,7 +117,7 @@ void open_mapping_dialog(MappingDialogState& state, const fs::path& path, Tensor
   begin(state, name_text(path), path);
   state.files = {named(path, std::move(file))};
   if (origin != nullptr && is_from(*origin, state.files.front().path)) {
-    Reopened again = reopen(*origin, std::move(state.files.front()));
+    Reopened again = reopen(*origin, std::move(state.files.front()), progress);
     state.files = std::move(again.files);
     state.request = std::move(again.request);
     state.is_remembered = true;

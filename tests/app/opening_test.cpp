@@ -1,0 +1,132 @@
+// Files on their way into the window: what is large is read off the UI thread, whatever goes wrong there.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "app/panels/opening.h"
+#include "tests/app/harness.h"
+#include "tests/app/mapping_on_disk.h"
+
+using namespace qkv;
+using namespace qkv::test;
+
+namespace {
+
+constexpr int kBefore = 3;  // tokens of the session that is open first
+
+FileOpening::Read reader(const fs::path& path) {
+  return [path](ReadProgress* progress) { return open_file(path, progress); };
+}
+
+// W^O makes it large: hardly anything is computed of it.
+std::vector<NamedArray> large_arrays() {
+  return {array_of("q", {1, 4, 2}, 1), array_of("k", {1, 4, 2}, 2), array_of("v", {1, 4, 128}, 3),
+          array_of("wo", {128, 65536}, 4)};
+}
+
+// Frames until the file is there; not in the first, which shows the session before.
+void check_opens_later(Harness& h, std::size_t tokens) {
+  CHECK(h.app().session().tokens.size() == kBefore);
+  for (int i = 0; i < 6000 && h.app().session().tokens.size() == kBefore; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    h.frames(1);
+  }
+  CHECK(h.app().session().tokens.size() == tokens);
+  h.frames(2);
+  CHECK_FALSE(h.has("opening/cancel"));
+}
+
+}  // namespace
+
+TEST_CASE("opening: a large file is read off the UI thread, and can be given up") {
+  const TensorsOnDisk file(large_arrays());
+  Harness h;
+  h.app().open_file(file.path());
+  check_opens_later(h, 4);
+
+  std::atomic<int> read = 0;
+  FileOpening opening([&] { ++read; });
+  opening.start(file.path(), false, reader(file.path()));
+  CHECK(opening.is_running());
+  opening.give_up();
+  CHECK_FALSE(opening.is_running());
+  for (int i = 0; i < 6000 && read == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(read == 1);
+  CHECK(opening.threads() == 0);
+  CHECK_FALSE(opening.take());
+  const fs::path missing = file.path().string() + ".missing";
+  opening.start(missing, true, reader(missing));
+  for (int i = 0; i < 6000 && read == 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::optional<FileOpening::Finished> finished = opening.take();
+  REQUIRE(finished);
+  CHECK(finished->ask_what_is_what);
+  REQUIRE_FALSE(finished->opened.ok());
+  CHECK(finished->opened.error().code == ErrorCode::kCannotRead);
+}
+
+TEST_CASE("opening: a small session that refers to a large file is read off the UI thread too") {
+  const TensorsOnDisk tensors(large_arrays(), "referred");
+  const std::string name = tensors.path().filename().string();
+  const auto reference = [&](const std::string& key) {
+    return "\"" + key + R"(": {"file": ")" + name + R"(", "name": ")" + key + "\"}";
+  };
+  const std::string text = R"({"qkvlab": 1, "source": {"kind": "qkv", )" + reference("q") + ", " + reference("k") +
+                           ", " + reference("v") + "}, " + reference("wo") + "}";
+  const TensorsOnDisk session(text, "refers.qkv.json");
+  REQUIRE(fs::file_size(session.path()) < 1000);
+  Harness h;
+  h.app().open_file(session.path());
+  check_opens_later(h, 4);
+  CHECK(h.app().session().problem.wo->cols() == 65536);
+}
+
+TEST_CASE("opening: what a reading throws is said, and the session stays") {
+  FileOpening opening({});
+  const auto message = [&](const FileOpening::Read& read) {
+    opening.start("huge.npz", false, read);
+    for (int i = 0; i < 6000 && opening.threads() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::optional<FileOpening::Finished> finished = opening.take();
+    REQUIRE(finished);
+    REQUIRE_FALSE(finished->opened.ok());
+    return finished->opened.error().message;
+  };
+  using Opened = Result<OpenedFile>;
+  CHECK(message([](ReadProgress*) -> Opened { throw std::bad_alloc(); }).starts_with("it does not fit in memory"));
+  CHECK(message([](ReadProgress*) -> Opened { throw std::length_error("vector"); }) ==
+        message([](ReadProgress*) -> Opened { throw std::bad_alloc(); }));
+  CHECK(message([](ReadProgress*) -> Opened { throw std::runtime_error("the reason"); }).ends_with("the reason"));
+}
+
+TEST_CASE("opening: the dialog of a large file says how far it is, and Cancel stops the reading") {
+  // Text is read slowly enough to be seen.
+  const fs::path path = fs::temp_directory_path() / ("qkv_opening_" + std::to_string(::getpid()) + ".csv");
+  std::string line = "0.125";
+  for (int i = 1; i < 1024; ++i) line += ",0.125";
+  std::string text;
+  while (text.size() < 2 * kLargeReading) text += line + "\n";
+  REQUIRE(write_file_atomically(path, text).ok());
+  Harness h;
+  h.app().open_file(path);
+  h.frames(1);
+  REQUIRE(h.has("opening/progress"));
+  CHECK(h.center("opening/progress").x == doctest::Approx(720));
+  h.click("opening/cancel");
+  h.frames(2);
+  CHECK_FALSE(h.has("opening/progress"));
+  CHECK(h.app().session().tokens.size() == kBefore);  // the one before
+  CHECK_FALSE(h.has("mapping/ok"));
+
+  FileOpening opening({});
+  opening.start(path, false, reader(path));
+  opening.start(path, true, reader(path));  // gives up the one before
+  opening.give_up();
+  for (int i = 0; i < 6000 && opening.threads() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(opening.threads() == 0);
+  CHECK_FALSE(opening.take());
+  fs::remove(path);
+}
