@@ -296,7 +296,7 @@ void App::Impl::draw_mapping() {
                      mapped.empty() ? export_folder() / "" : mapped.parent_path() / "");
   }
   // Taken up again when a file was chosen or none.
-  if (mapping.is_waiting && !dialogs.file.open) {
+  if (mapping.is_waiting && !dialogs.file.open && !opening.is_running()) {
     resume(mapping);
     redraw = true;
   }

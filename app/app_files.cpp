@@ -39,6 +39,16 @@ void App::Impl::load(const fs::path& from, bool ask_what_is_what) {
   if (auto opened = opening.take_at_once()) show_opened(std::move(*opened));
 }
 
+// A file beside those of the mapping dialog, which waits for it.
+void App::Impl::add_to_mapping(const fs::path& from) {
+  opening.start(from, false, [from](ReadProgress* progress) -> Result<OpenedFile> {
+    Result<TensorFile> file = TensorFile::open(from, {}, progress);
+    if (!file) return file.error();
+    return OpenedFile(std::move(file).value());
+  });
+  if (auto opened = opening.take_at_once()) show_opened(std::move(*opened));
+}
+
 void App::Impl::open_clipboard() {
   const char* text = ImGui::GetClipboardText();
   Result<OpenedFile> opened = open_text(text == nullptr ? "" : text);
@@ -47,7 +57,16 @@ void App::Impl::open_clipboard() {
 }
 
 void App::Impl::show_opened(FileOpening::Finished file) {
-  if (!file.opened) return say("Could not open " + file.path.string() + ": " + file.opened.error().message, 9);
+  if (!file.opened) {
+    const std::string deed = dialogs.mapping.is_waiting ? "Could not add " : "Could not open ";
+    return say(deed + file.path.string() + ": " + file.opened.error().message, 9);
+  }
+  redraw = true;
+  if (auto* tensors = std::get_if<TensorFile>(&file.opened.value())) {
+    const Status added = add_tensors(dialogs.mapping, file.path, std::move(*tensors));
+    if (!added) say("Could not add " + added.error().message, 9);
+    return;
+  }
   if (Session* session = std::get_if<Session>(&file.opened.value())) {
     if (file.ask_what_is_what) say(file.path.filename().string() + " is a session, which says itself what is what");
     return take_opened(std::move(*session), file.path, true);
@@ -163,9 +182,7 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
       load(chosen, /*ask_what_is_what=*/true);
       break;
     case FilePurpose::kAddTensors:
-      if (const Status added = add_tensors(dialogs.mapping, chosen); !added) {
-        say("Could not add " + added.error().message, 9);
-      }
+      add_to_mapping(chosen);
       break;
     case FilePurpose::kCompare:
       compare_with(chosen);

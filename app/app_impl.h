@@ -122,6 +122,7 @@ struct App::Impl {
 
   // app_files.cpp: files in and out
   void load(const std::filesystem::path& from, bool ask_what_is_what = false);
+  void add_to_mapping(const std::filesystem::path& from);
   void open_clipboard();
   void show_opened(FileOpening::Finished file);
   void take_opened(Session session, const std::filesystem::path& from, bool is_session);

@@ -5,34 +5,12 @@
 #include <utility>
 
 #include "app/panels/modal.h"
+#include "app/panels/reading_bar.h"
 #include "app/reading_words.h"
 #include "app/ui/keys.h"
 #include "core/session/session_file.h"
 
 namespace qkv {
-namespace {
-
-// A bar over the whole width, with words and a percentage below it.
-void draw_progress(Ui& ui, const ReadProgress& progress) {
-  constexpr float kBar = 6, kText = 20;
-  const auto share = static_cast<float>(share_read(progress));
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = ImGui::GetContentRegionAvail().x;
-  const ImVec2 end{at.x + width, at.y + kBar};
-  ui.widgets->add("opening/progress", at, end);
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddRectFilled(at, end, to_u32(ui.colors().line), kBar / 2);
-  // Not narrower than its round ends.
-  const float filled = std::max(kBar, width * share);
-  if (share > 0) list->AddRectFilled(at, {at.x + filled, end.y}, to_u32(ui.colors().accent), kBar / 2);
-  const ImVec2 below{at.x, end.y + 4}, corner{end.x, end.y + 4 + kText};
-  draw_text_in(ui, list, FontRole::kText13, below, corner, ui.colors().text, reading_words(progress), TextAlign::kLeft);
-  draw_text_in(ui, list, FontRole::kText13, below, corner, ui.colors().dim, percent_words(progress), TextAlign::kRight);
-  ImGui::SetCursorScreenPos({at.x, corner.y});
-}
-
-}  // namespace
-
 Result<OpenedFile> open_file(const std::filesystem::path& path, ReadProgress* progress, const TensorOrigin* origin) {
   Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path, progress);
   if (!opened) return opened.error();
@@ -105,8 +83,7 @@ void FileOpening::draw(Ui& ui) {
   const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, ImGui::GetContentRegionAvail().x, text,
                                           13, ui.colors().dim);
   ImGui::SetCursorScreenPos({at.x, at.y + used + 16});
-  draw_progress(ui, progress);
-  ui.redraw_within(0.1);
+  draw_reading_bar(ui, "opening/progress", progress);
   if (modal_buttons(ui, "opening", {}) == 2 || take_escape(ui)) {
     give_up();
     open_ = false;

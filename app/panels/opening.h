@@ -15,8 +15,9 @@
 
 namespace qkv {
 
-// A session, or tensors with what they propose; with the mapping of `origin` where the file is one of its files.
-using OpenedFile = std::variant<Session, MappingDialogState>;
+// A session, tensors with what they propose, or tensors beside those of the mapping dialog.
+using OpenedFile = std::variant<Session, MappingDialogState, TensorFile>;
+// One of the first two; with the mapping of `origin` where the file is one of its files.
 Result<OpenedFile> open_file(const std::filesystem::path& path, ReadProgress* progress = nullptr,
                              const TensorOrigin* origin = nullptr);
 // The same for text that is no file: the clipboard's, a session or a table.

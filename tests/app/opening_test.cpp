@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "app/panels/mapping_parts.h"
 #include "app/panels/opening.h"
 #include "tests/app/harness.h"
 #include "tests/app/mapping_on_disk.h"
@@ -29,9 +30,8 @@ std::vector<NamedArray> large_arrays() {
           array_of("wo", {128, 65536}, 4)};
 }
 
-// Frames until the file is there; not in the first, which shows the session before.
-void check_opens_later(Harness& h, std::size_t tokens) {
-  CHECK(h.app().session().tokens.size() == kBefore);
+// Frames until the file is there.
+void wait_until_open(Harness& h, std::size_t tokens) {
   for (int i = 0; i < 6000 && h.app().session().tokens.size() == kBefore; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     h.frames(1);
@@ -47,7 +47,8 @@ TEST_CASE("opening: a large file is read off the UI thread, and can be given up"
   const TensorsOnDisk file(large_arrays());
   Harness h;
   h.app().open_file(file.path());
-  check_opens_later(h, 4);
+  CHECK(h.app().session().tokens.size() == kBefore);
+  wait_until_open(h, 4);
 
   std::atomic<int> read = 0;
   FileOpening opening([&] { ++read; });
@@ -81,7 +82,8 @@ TEST_CASE("opening: a small session that refers to a large file is read off the 
   REQUIRE(fs::file_size(session.path()) < 1000);
   Harness h;
   h.app().open_file(session.path());
-  check_opens_later(h, 4);
+  CHECK(h.app().session().tokens.size() == kBefore);
+  wait_until_open(h, 4);
   CHECK(h.app().session().problem.wo->cols() == 65536);
 }
 
@@ -129,4 +131,41 @@ TEST_CASE("opening: the dialog of a large file says how far it is, and Cancel st
   CHECK(opening.threads() == 0);
   CHECK_FALSE(opening.take());
   fs::remove(path);
+}
+
+TEST_CASE("opening: an answer in the mapping dialog is read off the UI thread, and a newer one gives it up") {
+  // Without the number of heads, which no shape tells, there is nothing to read.
+  const TensorsOnDisk file({array_of("x", {5, 2048}, 1), array_of("c_attn.weight", {2048, 6144}, 2)});
+  MappingDialogState state;
+  Result<TensorFile> tensors = TensorFile::open(file.path());
+  REQUIRE(tensors.ok());
+  open_mapping_dialog(state, file.path(), std::move(tensors).value());
+  REQUIRE(state.proposal.questions.size() == 1);
+  CHECK(state.reading.current() == nullptr);
+  state.request.heads = 16;
+  mapping_parts::propose(state);
+  const Reading<Session>* first = state.reading.current();
+  REQUIRE(first != nullptr);
+  CHECK_FALSE(state.session);
+  state.request.heads = 32;
+  mapping_parts::propose(state);
+  CHECK(first->progress().is_cancelled());
+  REQUIRE(state.reading.current() != nullptr);
+  CHECK(state.reading.current() != first);
+  state.reading.give_up();
+  for (int i = 0; i < 6000 && state.reading.threads() > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(state.reading.threads() == 0);
+
+  // Open does not wait for the end.
+  Harness h;
+  h.app().open_file(file.path());
+  h.frames(2);
+  h.click("mapping/question");
+  h.frames(2);
+  h.click("mapping/question/16");
+  h.click("mapping/ok");
+  wait_until_open(h, 5);
+  CHECK_FALSE(h.has("mapping/ok"));
+  CHECK(std::get<ProjectedSource>(h.app().session().problem.source).heads == 16);
 }
