@@ -34,9 +34,7 @@ void App::Impl::load(const fs::path& from, bool ask_what_is_what) {
     return qkv::open_file(from, progress, origin.get());
   };
   opening.start(from, ask_what_is_what, read);
-  redraw = true;
-  // What has to be read counts: a small file may refer to a large one, or unpack to more.
-  if (auto opened = opening.take_at_once()) show_opened(std::move(*opened));
+  show_if_read();
 }
 
 // A file beside those of the mapping dialog, which waits for it.
@@ -46,6 +44,12 @@ void App::Impl::add_to_mapping(const fs::path& from) {
     if (!file) return file.error();
     return OpenedFile(std::move(file).value());
   });
+  show_if_read();
+}
+
+// What has to be read counts: a small file may refer to a large one, or unpack to more.
+void App::Impl::show_if_read() {
+  redraw = true;
   if (auto opened = opening.take_at_once()) show_opened(std::move(*opened));
 }
 
@@ -59,7 +63,8 @@ void App::Impl::open_clipboard() {
 void App::Impl::show_opened(FileOpening::Finished file) {
   if (!file.opened) {
     const std::string deed = dialogs.mapping.is_waiting ? "Could not add " : "Could not open ";
-    return say(deed + file.path.string() + ": " + file.opened.error().message, 9);
+    const std::string where = file.path.string() + ": ", &message = file.opened.error().message;
+    return say(deed + (message.starts_with(where) ? "" : where) + message, 9);
   }
   redraw = true;
   if (auto* tensors = std::get_if<TensorFile>(&file.opened.value())) {

@@ -32,6 +32,7 @@ class Reading {
       : thread_([this, read = std::move(read), wake = std::move(wake)] {
           result_ = without_throwing(kDoesNotFit, [&] { return read(&progress_); });
           done_ = true;
+          done_.notify_all();
           if (wake) wake();
         }) {}
   ~Reading() { cancel(); }  // and waits for the end, some milliseconds
@@ -51,6 +52,10 @@ class Reading {
     return is_done() && !is_large();
   }
 
+  void wait() const { done_.wait(false); }
+
+  // Why there is no result; nullptr where there is one, or not yet.
+  const Error* error() const { return is_done() && !result_->ok() ? &result_->error() : nullptr; }
   // What came of it: once, when it is done.
   Result<T> take() { return std::move(*result_); }
 

@@ -23,6 +23,12 @@ Result<OpenedFile> open_file(const std::filesystem::path& path, ReadProgress* pr
 // The same for text that is no file: the clipboard's, a session or a table.
 Result<OpenedFile> open_text(std::string_view text);
 
+// A file whose reading has begun before there was a window.
+struct BegunFile {
+  std::filesystem::path path;  // empty for what is no file that could be written again
+  std::unique_ptr<Reading<OpenedFile>> reading;
+};
+
 class FileOpening {
  public:
   using Read = Reading<OpenedFile>::Read;

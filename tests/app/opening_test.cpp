@@ -169,3 +169,26 @@ TEST_CASE("opening: an answer in the mapping dialog is read off the UI thread, a
   CHECK_FALSE(h.has("mapping/ok"));
   CHECK(std::get<ProjectedSource>(h.app().session().problem.source).heads == 16);
 }
+
+TEST_CASE("opening: a reading that began before the window goes on in it") {
+  const auto begin = [](const fs::path& path, FileOpening::Read read) {
+    return BegunFile{path, std::make_unique<Reading<OpenedFile>>(std::move(read))};
+  };
+  const TensorsOnDisk large(large_arrays());
+  Harness h;
+  h.app().open_file(begin(large.path(), reader(large.path())));
+  CHECK(h.app().session().tokens.size() == kBefore);
+  wait_until_open(h, 4);
+
+  const TensorsOnDisk small({array_of("q", {1, 5, 2}, 1), array_of("k", {1, 5, 2}, 2), array_of("v", {1, 5, 2}, 3)},
+                            "small");
+  h.app().open_file(begin(small.path(), reader(small.path())));
+  CHECK(h.app().session().tokens.size() == 5);
+
+  // Whatever is thrown there: one line, and the session stays.
+  h.app().open_file(begin("huge.npz", [](ReadProgress*) -> Result<OpenedFile> { throw std::bad_alloc(); }));
+  h.frames(2);
+  CHECK(h.has("toast/0"));
+  CHECK(h.app().session().tokens.size() == 5);
+  CHECK_FALSE(h.has("opening/progress"));
+}
