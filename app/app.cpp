@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/app_impl.h"
+#include "app/engine/pending.h"
 #include "app/panels/concat_tab.h"
 #include "app/panels/head_tab.h"
 #include "app/panels/inspector.h"
@@ -333,7 +334,8 @@ void App::Impl::recompute() {
 
 void App::Impl::take_results() {
   if (auto result = engine.take_result()) {
-    engine.recycle(std::exchange(computed, std::move(result)));
+    const auto before = std::exchange(computed, std::move(result));
+    if (before != nullptr && !is_pending(*before)) engine.recycle(before);
     failure.reset();
     ++version;
     redraw = true;
@@ -352,7 +354,7 @@ void App::Impl::compare_with(const std::filesystem::path& other) {
 }
 
 void App::Impl::update_comparison() {
-  if (compare.shown && compare.asked_for.lock() != computed) {
+  if (compare.shown && !is_pending(*computed) && compare.asked_for.lock() != computed) {
     compare.asked_for = computed;
     compare_engine.request({computed->session, compare.other});
   }
@@ -372,7 +374,7 @@ void App::Impl::update_lens() {
   follow_target(computed->trace, stage);
   const Lens wanted = history.current().view.lens;
   const LensResult* before = lens.get();
-  if (wanted == Lens::kValues) {
+  if (wanted == Lens::kValues || is_pending(*computed)) {
     lens.reset();
     lens_request.reset();
   } else {
