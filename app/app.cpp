@@ -277,7 +277,7 @@ void App::Impl::draw_dialogs() {
   opening.draw(ui);
   if (auto opened = opening.take()) show_opened(std::move(*opened));
   draw_mapping();
-  if (const auto request = draw_export_dialog(ui, input(), dialogs.exporting)) export_picture(*request);
+  if (const auto request = draw_export_dialog(ui, picture_source(input()), dialogs.exporting)) export_picture(*request);
   if (dialogs.exporting.browse) {
     dialogs.exporting.browse = false;
     open_file_dialog(dialogs.file, FilePurpose::kExport, dialogs.exporting.path.edit.text);
@@ -353,13 +353,18 @@ void App::Impl::compare_with(const std::filesystem::path& other) {
   redraw = true;
 }
 
+PictureSource App::Impl::picture_source(const StageInput& in) const {
+  if (!compare.shown || compare.result == nullptr || !compare.failure.empty()) return {in};
+  return {in, compare.result.get(), shown_comparison(*compare.result, compare)};
+}
+
 void App::Impl::update_comparison() {
   if (compare.shown && !is_pending(*computed) && compare.asked_for.lock() != computed) {
     compare.asked_for = computed;
-    compare_engine.request({computed->session, compare.other});
+    compare_engine.request({computed->session, compare.other, ++version});
   }
-  if (auto result = compare_engine.take_result(); result && result->other == compare.other) {
-    compare.result = std::move(result);
+  if (auto result = compare_engine.take_result(); result && (*result)->other == compare.other) {
+    compare.result = std::move(*result);
     compare.failure.clear();
     redraw = true;
   }
@@ -383,7 +388,9 @@ void App::Impl::update_lens() {
     if (lens_request != request) lens_engine.request(request);
     lens_request = std::move(request);
   }
-  if (auto result = lens_engine.take_result(); result && lens_request && result->request.lens == wanted) lens = result;
+  if (auto result = lens_engine.take_result(); result && lens_request && (*result)->request.lens == wanted) {
+    lens = std::move(*result);
+  }
   if (lens && lens->request.lens != wanted) lens.reset();
   if (const auto error = lens_engine.take_error(); error && lens_request) {
     say(error->message, 9);

@@ -50,7 +50,7 @@ void App::Impl::run(CommandId command) {
         say(kStillComputed);
         break;
       }
-      open_export_dialog(dialogs.exporting, input(), stage, preferences.theme, export_folder());
+      open_export_dialog(dialogs.exporting, picture_source(input()), stage, preferences.theme, export_folder());
       break;
     case CommandId::kScreenshot:
       open_file_dialog(dialogs.file, FilePurpose::kScreenshot, export_folder() / "qkvlab.png");

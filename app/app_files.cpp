@@ -137,11 +137,11 @@ void App::Impl::with_overwrite_asked(const fs::path& to, std::function<void()> t
 }
 
 void App::Impl::export_picture(const ExportRequest& request) {
-  FigureSpec spec = request.spec;
-  spec.look = history.current().view;
+  PictureSpec spec = request.spec;
+  spec.figure.look = history.current().view;
   const auto write = [this, spec, to = request.path, format = request.format, scale = request.scale] {
     wait_for_newest();  // the picture is of what was edited, not of the last result
-    const Result<Figure> figure = layout_figure(computed->session, computed->trace, spec, labels.shaper());
+    const Result<Figure> figure = layout_picture(picture_source(input()), spec, labels.shaper());
     const Result<Bytes> picture =
         figure ? figure_bytes(figure.value(), labels.shaper(), format, scale) : Result<Bytes>(figure.error());
     const Status done = picture ? write_file_atomically(to, picture.value()) : Status(picture.error());

@@ -7,9 +7,8 @@
 
 #include "app/app.h"
 #include "app/assets.h"
-#include "app/engine/compare.h"
+#include "app/engine/background.h"
 #include "app/engine/engine.h"
-#include "app/engine/lens.h"
 #include "app/panels/cell_editor.h"
 #include "app/panels/compare_tab.h"
 #include "app/panels/export_dialog.h"
@@ -97,6 +96,8 @@ struct App::Impl {
     const TokenStyle tokens = history.current().view.raw_tokens ? TokenStyle::kStored : detected_tokens;
     return {history.current(), *computed, version, lens.get(), sources.get(), tokens};
   }
+  // What pictures are made of; `in` outlives it.
+  PictureSource picture_source(const StageInput& in) const;
   CommandContext context() const;
   bool is_asking() const { return dialogs.any_open() || opening.is_running(); }
   void begin_ui();

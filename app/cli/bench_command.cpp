@@ -29,15 +29,13 @@ constexpr std::array<Section, 7> kSections{{{"variants", bench_variants},
                                             {"streamed", bench_streamed}}};
 
 struct Report {
-  MachineLimits limits;
+  MachineLimits limits;  // of the quickest bursts
   int threads = 1;
   std::vector<BenchRow> rows;
   std::vector<std::string> left_out;  // why there are no rows of some kind
 
   // Of the multiply-adds that all threads could have done in the time.
   double share_of_peak(const BenchRow& row) const { return row.gflops() / (limits.fma_gflops * row.threads); }
-  // As a multiple of the least time that the machine needs.
-  double of_limit(const BenchRow& row) const { return row.seconds / limits.seconds(row.flops, row.exps, row.threads); }
 };
 
 // Three digits that count: "0.123", "4.56", "78.9", "1234".
@@ -61,7 +59,7 @@ std::vector<std::string> rates_of(const Report& report, const BenchRow& row) {
   }
   if (row.flops == 0) return {};
   return {digits(row.gflops()), format_fixed(100 * report.share_of_peak(row), 0) + " %",
-          format_fixed(report.of_limit(row), 2)};
+          format_fixed(row.seconds / row.limit_seconds(), 2)};
 }
 
 std::string text_of(const Report& report) {
@@ -77,7 +75,7 @@ std::string text_of(const Report& report) {
          "At most, for each thread: " + digits(report.limits.fma_gflops) + " GFLOP/s in multiply-adds, " +
          digits(report.limits.exp_gelems) + " Gelem/s in exponentials.\n" +
          "The limit is the time that the products over the visible cells and one exponential for each take at "
-         "least.\n\n" +
+         "least,\nat the rates that all threads held between the runs of that row; times and rates are medians.\n\n" +
          table(rows, 2) + notes;
 }
 
@@ -108,7 +106,8 @@ std::string json_of(const Report& report) {
     } else if (row.flops > 0) {
       line["gflops"] = row.gflops();
       line["of_fma_peak"] = report.share_of_peak(row);
-      line["of_limit"] = report.of_limit(row);
+      line["limit_ms"] = row.limit_seconds() * 1000;
+      line["of_limit"] = row.seconds / row.limit_seconds();
     }
     json["rows"].push_back(std::move(line));
   }
@@ -122,7 +121,7 @@ Status bench(int threads, bool quick, bool as_json, const std::optional<std::str
   if (only && std::find(names.begin(), names.end(), *only) == names.end()) return unknown_name("--only", *only, names);
   ThreadPool pool(threads);
   Report report;
-  report.limits = measure_machine_limits();
+  report.limits = measure_machine_limits(pool).best;
   report.threads = pool.threads();
   for (const Section& section : kSections) {
     if (only && *only != section.name) continue;

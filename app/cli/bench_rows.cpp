@@ -40,7 +40,7 @@ BenchRow time_output_alone(const BenchSettings& settings, const Variant& variant
   }
   std::vector<KernelScratch> scratch(static_cast<std::size_t>(settings.pool->threads()));
   BenchRow row = row_of(settings, "output alone", variant, heads, n);
-  row.seconds = median_seconds(settings, [&] {
+  time_runs(settings, row, [&] {
     settings.pool->run(heads, [&](std::ptrdiff_t head, int) {
       const std::size_t h = static_cast<std::size_t>(head);
       if (kernels[h].kv) return kernels[h].kv->assign(view_of(*source.k[h]), view_of(*source.v[h]));

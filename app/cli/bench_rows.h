@@ -31,11 +31,14 @@ struct BenchRow {
   double seconds = 0;  // the median of several runs
   double flops = 0;    // of the products over visible cells; with `exps` what no full pass can leave out; 0 = untold
   double exps = 0;
+  MachineLimits limits = {};                   // measured between the runs, where there are `flops`
   double full_seconds = 0;                     // of an edit: what the whole pass takes; else 0
   std::optional<PictureSeconds> picture = {};  // of an edit to picture: what `seconds` are made of
 
   bool is_edit() const { return full_seconds > 0; }
   double gflops() const { return flops / seconds * 1e-9; }
+  // The least that the machine needs for this work.
+  double limit_seconds() const { return limits.seconds(flops, exps, threads); }
 };
 
 struct BenchSettings {

@@ -31,7 +31,8 @@ Result<std::vector<BenchRow>> time_streamed(const BenchSettings& settings, const
   const std::shared_ptr<StreamedHead> head = streamed(problem, shapes.value());
   BenchRow whole = row_of(settings, "streamed", variant, 1, n);
   whole.variant = name + ", row statistics and overview";
-  whole.flops /= 2;                                                    // of the two products, QKᵀ alone
+  whole.flops /= 2;  // of the two products, QKᵀ alone
+  whole.limits = measure_machine_limits(*settings.pool).held;
   whole.seconds = seconds_of([&] { head->compute(*settings.pool); });  // once: it takes seconds
 
   BenchRow window = row_of(settings, "streamed", {"plain"}, 1, kWindow);
@@ -41,7 +42,7 @@ Result<std::vector<BenchRow>> time_streamed(const BenchSettings& settings, const
   const std::shared_ptr<const MatrixSource> weights = streamed_source(head, MatrixKind::kAttn);
   Matrix cells(kWindow, kWindow);
   const Index first = (n - kWindow) / 2;
-  window.seconds = median_seconds(settings, [&] { weights->read({first, first, kWindow, kWindow}, cells); });
+  time_runs(settings, window, [&] { weights->read({first, first, kWindow, kWindow}, cells); });
   window.threads = 1;
   return std::vector<BenchRow>{coarse, whole, window};
 }

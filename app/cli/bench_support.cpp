@@ -31,6 +31,27 @@ double visible_pairs(const AttentionOptions& options, Index n) {
   return pairs;
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// `after` is called with the time of each run.
+template <class After>
+double median_seconds(const BenchSettings& settings, const std::function<void()>& run, const After& after) {
+  // Short ones are repeated for long enough that the clock and the scheduler do not decide.
+  const std::size_t runs = settings.quick ? 3 : 7;
+  const double least_seconds = settings.quick ? 0.01 : 0.2;
+  run();
+  std::vector<double> times;
+  for (double total = 0; times.size() < runs || total < least_seconds; total += times.back()) {
+    times.push_back(seconds_of(run));
+    after(times.back());
+  }
+  return median(std::move(times));
+}
+
 }  // namespace
 
 double seconds_of(const std::function<void()>& run) {
@@ -40,16 +61,27 @@ double seconds_of(const std::function<void()>& run) {
 }
 
 double median_seconds(const BenchSettings& settings, const std::function<void()>& run) {
-  // Short ones are repeated for long enough that the clock and the scheduler do not decide.
-  const std::size_t runs = settings.quick ? 3 : 7;
-  const double least_seconds = settings.quick ? 0.01 : 0.2;
-  run();
-  std::vector<double> times;
-  for (double total = 0; times.size() < runs || total < least_seconds; total += times.back()) {
-    times.push_back(seconds_of(run));
-  }
-  std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
-  return times[times.size() / 2];
+  return median_seconds(settings, run, [](double /*seconds*/) {});
+}
+
+void time_runs(const BenchSettings& settings, BenchRow& row, const std::function<void()>& run) {
+  constexpr double kEvery = 0.02, kBurst = 0.004;  // seconds: of runs before the machine is measured, and for how long
+  std::vector<double> fma, exp;
+  const auto measure = [&] {
+    const MachineLimits held = measure_machine_limits(*settings.pool, kBurst).held;
+    fma.push_back(held.fma_gflops);
+    exp.push_back(held.exp_gelems);
+  };
+  double since = 0;
+  measure();
+  row.seconds = median_seconds(settings, run, [&](double seconds) {
+    since += seconds;
+    if (since < kEvery) return;
+    measure();
+    since = 0;
+  });
+  measure();
+  row.limits = {median(fma), median(exp)};
 }
 
 PictureSeconds median_of(std::vector<PictureSeconds> all) {
@@ -111,7 +143,7 @@ Result<BenchRow> time_pass(const BenchSettings& settings, const Problem& problem
   if (!shapes.ok()) return shapes.error();
   std::vector<std::shared_ptr<KernelHead>> buffers;
   std::optional<Error> error;
-  row.seconds = median_seconds(settings, [&] {
+  time_runs(settings, row, [&] {
     Result<Trace> trace =
         fill_trace(problem, shapes.value(), {Arithmetic::kFloat32, settings.pool, nullptr}, std::exchange(buffers, {}));
     if (trace.ok()) {

@@ -17,6 +17,8 @@ inline constexpr int kBenchHeads = 8;
 double seconds_of(const std::function<void()>& run);
 // The median of several runs, after one that warms up.
 double median_seconds(const BenchSettings& settings, const std::function<void()>& run);
+// The same to `row`, with what the threads of the pool could have done meanwhile, measured between the runs.
+void time_runs(const BenchSettings& settings, BenchRow& row, const std::function<void()>& run);
 
 // The one whose total lies in the middle.
 PictureSeconds median_of(std::vector<PictureSeconds> all);

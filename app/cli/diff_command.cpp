@@ -3,13 +3,15 @@
 #include "app/cli/commands.h"
 #include "app/cli/diff_mapping.h"
 #include "app/cli/diff_report.h"
-#include "core/base/number_text.h"
+#include "app/cli/figure_flags.h"
+#include "core/figure/figure_compare.h"
 
 namespace qkv::cli {
 namespace {
 
 struct DiffArguments {
-  std::optional<std::string> file, other, tolerance, out;
+  std::optional<std::string> file, other, tolerance, out, matrix, head;
+  FigureFlags figure;
   std::vector<std::string> names;
   AttentionFlags attention;
   MapFlags mapping;
@@ -66,8 +68,75 @@ Result<std::optional<OtherArrays>> other_arrays(const DiffArguments& arguments, 
   return std::optional(std::move(arrays).value());
 }
 
+// Whether -o is a figure: by its name, the differences as arrays otherwise.
+bool wants_figure(const DiffArguments& arguments) {
+  const std::filesystem::path path = arguments.out.value_or("");
+  return path.has_extension() && picture_format(path).has_value();
+}
+
+Status check_figure_flags(const DiffArguments& arguments) {
+  if (wants_figure(arguments)) return Done{};
+  const std::string_view given = arguments.matrix ? "--matrix"
+                                 : arguments.head ? "--head"
+                                                  : first_given(arguments.figure);
+  if (given.empty()) return Done{};
+  return usage_error(std::string(given) + ": is about a figure; let the name after -o end in .png, .svg or .pdf");
+}
+
+// Which array is drawn: that of --matrix, else the most telling one.
+Result<std::size_t> drawn_array(const DiffArguments& arguments, const Comparison& comparison) {
+  if (!arguments.matrix) return most_telling(comparison);
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < comparison.differences.size(); ++i) {
+    names.push_back(file_key(comparison.differences[i].kind));
+    if (names.back() == *arguments.matrix) return i;
+  }
+  return usage_error("--matrix: \"" + *arguments.matrix + "\" was not compared; there are " + name_list(names));
+}
+
+Result<int> drawn_head(const DiffArguments& arguments, const Difference& difference) {
+  if (!arguments.head) return most_telling_head(difference);
+  if (difference.errors.size() == 1) {
+    return usage_error("--head: " + std::string(file_key(difference.kind)) + " is one matrix here; leave --head out");
+  }
+  return parse_int("--head", *arguments.head, 0, static_cast<int>(difference.errors.size()) - 1);
+}
+
+Status draw(const DiffArguments& arguments, const Session& session, const Comparison& comparison) {
+  const Result<std::size_t> array = drawn_array(arguments, comparison);
+  if (!array.ok()) return array.error();
+  const Difference& difference = comparison.differences[array.value()];
+  const Result<int> head = drawn_head(arguments, difference);
+  if (!head.ok()) return head.error();
+  FigureSpec spec;
+  spec.look = session.view;
+  spec.matrix = {difference.kind, head.value()};
+  spec.cell_px = compared_cell_px(difference.errors[0].rows(), difference.errors[0].cols());
+  if (const Status set = set_look(arguments.figure, spec); !set.ok()) return set;
+  const Result<FigureOutput> output = figure_output(arguments.figure, *arguments.out);
+  if (!output.ok()) return output.error();
+  spec.pixels_per_unit = pixels_per_unit(output.value().format, output.value().scale);
+  const auto at = static_cast<std::size_t>(head.value());
+  const Matrix ours = our_shown(session, comparison, array.value())[at];
+  const Matrix theirs = their_shown(comparison, array.value())[at];
+  const std::string other = std::filesystem::path(*arguments.other).filename().string();
+  const TextShaper shaper;
+  const Result<Figure> figure =
+      layout_comparison({session, comparison, array.value(), head.value(), ours, theirs, other}, spec, shaper);
+  if (!figure.ok()) return located(*arguments.out, usage_error(figure.error().message));
+  return write_figure(figure.value(), shaper, output.value());
+}
+
+Status write_differences(const DiffArguments& arguments, const Session& session, const Comparison& comparison) {
+  if (wants_figure(arguments)) return draw(arguments, session, comparison);
+  const Result<Bytes> content = npz_bytes(arrays_of(comparison));
+  if (!content.ok()) return located(*arguments.out, content.error());
+  return write_output(*arguments.out, content.value());
+}
+
 // Whether all is equal.
 Result<bool> diff(const DiffArguments& arguments) {
+  if (const Status fit = check_figure_flags(arguments); !fit.ok()) return fit.error();
   const Result<double> tolerance = parse_tolerance(arguments.tolerance);
   if (!tolerance.ok()) return tolerance.error();
   std::vector<NamePair> names;
@@ -99,9 +168,8 @@ Result<bool> diff(const DiffArguments& arguments) {
                                             : compare_with_session(*arguments.other, session, tolerance.value());
   if (!comparison.ok()) return comparison.error();
   if (arguments.out) {
-    const Result<Bytes> content = npz_bytes(arrays_of(comparison.value()));
-    if (!content.ok()) return located(*arguments.out, content.error());
-    if (const Status written = write_output(*arguments.out, content.value()); !written.ok()) return written.error();
+    const Status written = write_differences(arguments, session, comparison.value());
+    if (!written.ok()) return written.error();
   }
   const Status printed =
       print(arguments.json ? diff_json(*arguments.file, *arguments.other, session, comparison.value())
@@ -121,8 +189,8 @@ int diff_command(const Arguments& words) {
   add_text(app, "FILE", arguments.file, "", "Session or tensors with the inputs (q k v, or x wq wk wv), or an example")
       ->required();
   add_text(app, "OTHER", arguments.other, "",
-           "Tensors (.npz, .npy) that somebody else computed: attn, heads_out, out, scores, scaled, concat, keep; q k "
-           "v and weights are compared too. Or another session")
+           "Tensors (.npz, .npy) that somebody else computed: attn, heads_out, out, scores, alibi, scaled, concat, "
+           "keep; q k v and weights are compared too. Or another session")
       ->required();
   app.add_option("--name", arguments.names,
                  "An array of OTHER by its own name, such as weights=attn, or attentions[1,0]=attn for its part at "
@@ -133,7 +201,14 @@ int diff_command(const Arguments& words) {
   add_text(app, "--tolerance", arguments.tolerance, "T",
            "A cell is wrong from T times the largest number of its matrix on (default: 1e-05, for float32; float16 "
            "needs about 2e-3, bfloat16 2e-2)");
-  add_text(app, "-o,--out", arguments.out, "OUT.npz", "Write theirs − ours of each matrix: diff_attn and so on");
+  add_text(
+      app, "-o,--out", arguments.out, "OUT",
+      "Write theirs − ours of each matrix as .npz: diff_attn and so on; or, as .png, .svg or .pdf, a figure of one "
+      "matrix: ours, theirs, the difference, and why");
+  add_text(app, "--matrix", arguments.matrix, "NAME",
+           "The matrix of the figure (default: the weights or the output, what differs)");
+  add_text(app, "--head", arguments.head, "H", "Its head, counted from 0 (default: that of the first wrong cell)");
+  add_figure_flags(app, arguments.figure, "so that three fit on a page, up to 40");
   app.add_flag("--json", arguments.json, "As JSON, for scripts");
   add_attention_flags(app, arguments.attention);
   add_map_flags(app, arguments.mapping);
@@ -145,6 +220,7 @@ int diff_command(const Arguments& words) {
       "Examples:\n"
       "  qkvlab diff layer.npz mine.npz\n"
       "  qkvlab diff layer.npz --causal mine.npz --name weights=attn\n"
+      "  qkvlab diff layer.npz mine.npz -o difference.svg --theme dark\n"
       "  qkvlab diff model.safetensors mine.npz --layer 3 --map attn=attentions\n"
       "  qkvlab diff before.qkv.json after.qkv.json --tolerance 1e-3\n"
       "\n"

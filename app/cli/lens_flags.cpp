@@ -44,6 +44,19 @@ Result<GradientTarget> parse_target(std::string_view flag, std::string_view text
                      "with :HEAD:ROW:COL, counted from 0");
 }
 
+Result<Lens> parse_lens(std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const Lens lens : kAllLenses) {
+    names.emplace_back(lens_name(lens));
+    if (names.back() == text) return lens;
+  }
+  return unknown_name("--lens", text, names);
+}
+
+Error lens_needs_inputs(const std::string& lens) {
+  return usage_error("--lens: " + lens + " needs q, k and v, but this file holds attention weights alone");
+}
+
 Result<NumberFormat> parse_format(std::string_view flag, std::string_view text) {
   if (const std::optional<NumberFormat> format = format_from_name(text)) return *format;
   std::vector<std::string_view> names;

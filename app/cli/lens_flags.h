@@ -11,6 +11,11 @@ namespace qkv::cli {
 // kUsage that names `flag` and what is allowed; whether there is such a cell gradient() says.
 Result<GradientTarget> parse_target(std::string_view flag, std::string_view text);
 
+// "values", "gradient", "float32", "bfloat16", "float16", of --lens.
+Result<Lens> parse_lens(std::string_view text);
+// Why a session of weights alone has no `lens`.
+Error lens_needs_inputs(const std::string& lens);
+
 // "float64", "float32", "bfloat16", "float16".
 Result<NumberFormat> parse_format(std::string_view flag, std::string_view text);
 

@@ -1,21 +1,19 @@
 // `qkvlab render`: a figure without OpenGL or a display.
-#include <cmath>
-
 #include "app/cli/attention_flags.h"
 #include "app/cli/commands.h"
+#include "app/cli/figure_flags.h"
+#include "app/cli/lens_flags.h"
 #include "app/cli/map_flags.h"
-#include "core/base/number_text.h"
-#include "core/figure/figure.h"
-#include "core/figure/picture_format.h"
 
 namespace qkv::cli {
 namespace {
 
 struct RenderArguments {
-  std::optional<std::string> file, out, view, matrix, head, cell_px, scale, colormap, range, theme, decimals, layout;
+  std::optional<std::string> file, out, view, matrix, head, lens, target, layout;
+  FigureFlags figure;
   AttentionFlags attention;
   MapFlags mapping;
-  bool raw_tokens = false, transparent = false, verbose = false;
+  bool verbose = false;
 };
 
 // Which view, and for one matrix which kind. --matrix alone means that matrix; neither means one head.
@@ -71,118 +69,36 @@ Status set_head(const RenderArguments& arguments, const Trace& trace, FigureSpec
   return Done{};
 }
 
-Result<RangeSpec> parse_range(const std::string& text) {
-  if (text == "auto") return RangeSpec{RangeMode::kAuto, 0, 1};
-  if (text == "unit") return RangeSpec{RangeMode::kUnit, 0, 1};
-  if (text == "log") return RangeSpec{RangeMode::kLog, 0, 1};
-  if (text == "symmetric") return RangeSpec{RangeMode::kSymmetric, -1, 1};
-  const std::size_t comma = text.find(',');
-  if (comma == std::string::npos) return unknown_name("--range", text, {"auto", "unit", "symmetric", "log", "LO,HI"});
-  const Result<float> low = parse_number("--range", text.substr(0, comma));
-  if (!low.ok()) return low.error();
-  const Result<float> high = parse_number("--range", text.substr(comma + 1));
-  if (!high.ok()) return high.error();
-  if (!(low.value() < high.value()) || !std::isfinite(high.value() - low.value())) {
-    return usage_error("--range: LO must be less than HI, and both finite, but it is \"" + text + "\"");
+// What the cells show: what --lens says, else the session. Given weights have no lens.
+Status set_lens(const RenderArguments& arguments, const Session& session, ViewSettings& look) {
+  const bool given = is_weights_only(session.problem.source);
+  if (arguments.lens) {
+    const Result<Lens> lens = parse_lens(*arguments.lens);
+    if (!lens.ok()) return lens.error();
+    look.lens = lens.value();
+    if (look.lens != Lens::kValues && given) return lens_needs_inputs(*arguments.lens);
   }
-  return RangeSpec{RangeMode::kCustom, low.value(), high.value()};
-}
-
-bool is_diverging(std::string_view name) {
-  for (const ColormapInfo& map : colormaps()) {
-    if (map.name == name) return map.diverging;
-  }
-  return false;
-}
-
-// One matrix takes the map and range whatever its kind. In pictures of several, a diverging map goes to the signed
-// matrices and a sequential one to the weights; "unit" and "log" are of weights, "symmetric" of signed ones, others of
-// both.
-Status set_colors(const RenderArguments& arguments, FigureSpec& spec) {
-  const bool is_matrix = spec.view == FigureView::kMatrix;
-  const bool weights_only = is_matrix ? is_weights(spec.matrix.kind) : spec.view == FigureView::kHeads;
-  const bool signed_only = is_matrix ? !weights_only : spec.view == FigureView::kConcat;
-  if (arguments.colormap) {
-    const std::string& name = *arguments.colormap;
-    if (!is_colormap(name)) {
-      std::vector<std::string_view> names;
-      for (const ColormapInfo& map : colormaps()) names.push_back(map.name);
-      return unknown_name("--colormap", name, names);
-    }
-    const bool to_signed = signed_only || (!weights_only && is_diverging(name));
-    (to_signed ? spec.look.signed_map : spec.look.weights_map) = name;
-  }
-  if (arguments.range) {
-    const Result<RangeSpec> range = parse_range(*arguments.range);
-    if (!range.ok()) return range.error();
-    const RangeMode mode = range.value().mode;
-    if (mode == RangeMode::kLog && signed_only) {
-      return usage_error("--range: log is for weights, which have no sign; there are none in this picture");
-    }
-    const bool of_weights = mode == RangeMode::kUnit || mode == RangeMode::kLog;
-    if (!signed_only && (weights_only || mode != RangeMode::kSymmetric)) spec.look.weights_range = range.value();
-    if (!weights_only && (signed_only || !of_weights)) spec.look.signed_range = range.value();
+  if (given) look.lens = Lens::kValues;
+  if (arguments.target && look.lens != Lens::kGradient) {
+    return usage_error("--target: says what the gradient is of; give it with --lens gradient");
   }
   return Done{};
 }
 
-Status set_look(const RenderArguments& arguments, FigureSpec& spec) {
-  spec.transparent = arguments.transparent;
-  if (arguments.raw_tokens) spec.look.raw_tokens = true;
-  if (arguments.cell_px) {
-    const Result<int> cell_px = parse_int("--cell-px", *arguments.cell_px, 1, 256);
-    if (!cell_px.ok()) return cell_px.error();
-    spec.cell_px = cell_px.value();
+// What the lens shows; nullopt for values.
+Result<std::optional<LensCells>> compute_lens(const RenderArguments& arguments, const Trace& trace, Lens lens) {
+  if (lens == Lens::kValues) return std::optional<LensCells>();
+  GradientTarget target;
+  if (arguments.target) {
+    const Result<GradientTarget> parsed = parse_target("--target", *arguments.target);
+    if (!parsed.ok()) return parsed.error();
+    target = parsed.value();
   }
-  if (arguments.decimals) {
-    const Result<int> decimals = parse_int("--decimals", *arguments.decimals, 0, 6);
-    if (!decimals.ok()) return decimals.error();
-    spec.look.decimals = decimals.value();
-  }
-  if (arguments.theme) {
-    const Result<ThemeName> theme = parse_theme(*arguments.theme);
-    if (!theme.ok()) return theme.error();
-    spec.theme = theme.value();
-  }
-  return set_colors(arguments, spec);
-}
-
-// How the picture is written.
-struct Output {
-  PictureFormat format = PictureFormat::kPng;
-  double scale = 1;
-};
-
-Result<Output> parse_output(const RenderArguments& arguments) {
-  const Result<PictureFormat> format = parse_picture_format(*arguments.out, kAllPictureFormats);
-  if (!format.ok()) return format.error();
-  if (!arguments.scale) return Output{format.value(), 1};
-  const Result<float> scale = parse_number("--picture-scale", *arguments.scale);
-  if (!scale.ok()) return scale.error();
-  // As it is written: 0.1 is not below 0.1 for being a float32.
-  const double exact = std::round(static_cast<double>(scale.value()) * 1e6) / 1e6;
-  if (!(exact >= kLeastPictureScale && exact <= kMostPictureScale)) {
-    return usage_error("--picture-scale: \"" + *arguments.scale + "\" is not from " +
-                       format_shortest(kLeastPictureScale) + " to " + format_shortest(kMostPictureScale));
-  }
-  return Output{format.value(), exact};
-}
-
-Status write_figure(const RenderArguments& arguments, const Figure& figure, const TextShaper& shaper,
-                    const Output& output) {
-  const Result<Bytes> picture = figure_bytes(figure, shaper, output.format, output.scale);
-  if (!picture.ok()) {
-    // A page that is too large is a matter of the arguments.
-    const bool refused = picture.error().code == ErrorCode::kBadInput;
-    return located(*arguments.out, refused ? usage_error(picture.error().message) : picture.error());
-  }
-  if (const Status written = write_output(*arguments.out, picture.value()); !written.ok()) return written;
-  if (arguments.layout) {
-    const std::string layout = layout_json(figure, output.scale);
-    if (const Status written = write_output(*arguments.layout, as_bytes(layout)); !written.ok()) return written;
-  }
-  if (!arguments.verbose) return Done{};
-  return print("wrote " + printable(*arguments.out) + " (" + picture_size(figure, output.format, output.scale) + ")\n");
+  Result<LensCells> cells = lens_cells(trace, lens, target);
+  if (cells.ok()) return std::optional(std::move(cells).value());
+  const bool no_such_cell = target.cell && cells.error().code == ErrorCode::kBadInput;
+  if (no_such_cell) return located("--target", usage_error(cells.error().message));
+  return located(*arguments.file, cells.error());
 }
 
 Status render(const RenderArguments& arguments) {
@@ -194,8 +110,9 @@ Status render(const RenderArguments& arguments) {
   spec.look = session.view;
   spec.matrix.head = 0;
   if (const Status set = set_view(arguments, spec); !set.ok()) return set;
-  if (const Status set = set_look(arguments, spec); !set.ok()) return set;
-  const Result<Output> output = parse_output(arguments);
+  if (const Status set = set_lens(arguments, session, spec.look); !set.ok()) return set;
+  if (const Status set = set_look(arguments.figure, spec); !set.ok()) return set;
+  const Result<FigureOutput> output = figure_output(arguments.figure, *arguments.out, arguments.layout);
   if (!output.ok()) return output.error();
   spec.pixels_per_unit = pixels_per_unit(output.value().format, output.value().scale);
   const Status free = check_picture_outputs(*arguments.out, arguments.layout, input.value().path);
@@ -207,11 +124,15 @@ Status render(const RenderArguments& arguments) {
   const Result<Trace> trace = compute(*arguments.file, session);
   if (!trace.ok()) return trace.error();
   if (const Status set = set_head(arguments, trace.value(), spec); !set.ok()) return set;
+  const Result<std::optional<LensCells>> lens = compute_lens(arguments, trace.value(), spec.look.lens);
+  if (!lens.ok()) return lens.error();
+  const LensCells* shown = lens.value() ? &*lens.value() : nullptr;
   const TextShaper shaper;
-  const Result<Figure> figure = layout_figure(session, trace.value(), spec, shaper);
+  const Result<Figure> figure = layout_figure(session, trace.value(), spec, shaper, shown);
   // The file itself is in order here, so what the layout refuses (a picture too large) is about the arguments.
   if (!figure.ok()) return located(*arguments.file, usage_error(figure.error().message));
-  return write_figure(arguments, figure.value(), shaper, output.value());
+  if (const Status written = write_figure(figure.value(), shaper, output.value()); !written.ok()) return written;
+  return arguments.verbose ? print(written_words(figure.value(), output.value())) : Status(Done{});
 }
 
 }  // namespace
@@ -232,19 +153,13 @@ int render_command(const Arguments& words) {
       "q k v scores scaled keep attn heads_out concat wo out, and alibi bias x wq wk wv bq bk bv bo where there are "
       "such");
   add_text(app, "--head", arguments.head, "H", "Which head, counted from 0 as in the arrays of run (default: 0)");
-  add_text(app, "--cell-px", arguments.cell_px, "N", "Side of a cell in pixels, 1 to 256 (default: 32)");
-  add_text(app, "--picture-scale", arguments.scale, "S",
-           "Size of everything, 0.1 to 20 (default: 1): pixels of PNG, or 1/96 inch of SVG and PDF, that a pixel of "
-           "--cell-px takes");
-  add_text(app, "--colormap", arguments.colormap, "NAME",
-           "viridis, cividis, magma, grey; for signed values blue-orange, purple-green");
-  add_text(app, "--range", arguments.range, "RANGE",
-           "Ends of the colours: auto, unit, symmetric, log (weights only), or LO,HI");
-  add_text(app, "--decimals", arguments.decimals, "N",
-           "Digits after the point in cells, 0 to 6 (default: the session's, or 3)");
-  app.add_flag("--raw-tokens", arguments.raw_tokens, "Show tokens as they are stored, with marks such as Ġ or ▁");
-  add_text(app, "--theme", arguments.theme, "NAME", "light (default) or dark");
-  app.add_flag("--transparent", arguments.transparent, "No background");
+  add_text(app, "--lens", arguments.lens, "NAME",
+           "What cells show: values, gradient, or the difference from float64 of float32, bfloat16, float16 (default: "
+           "what the session says)");
+  add_text(app, "--target", arguments.target, "TARGET",
+           "What --lens gradient is of, as run --gradient has it: sum-of-squares (default), out:ROW:COL, "
+           "attn:HEAD:ROW:COL and so on");
+  add_figure_flags(app, arguments.figure, "32");
   add_text(app, "--layout", arguments.layout, "OUT.json",
            "Write where each cell is, in pixels of PNG or 1/96 inch of SVG and PDF");
   add_attention_flags(app, arguments.attention);
@@ -255,6 +170,7 @@ int render_command(const Arguments& words) {
       "  qkvlab render worked_example -o head.png\n"
       "  qkvlab render thinking_machines -o a3.png --matrix attn --head 2 --cell-px 48 --colormap magma\n"
       "  qkvlab render worked_example -o head.pdf --transparent\n"
+      "  qkvlab render worked_example -o gradient.svg --lens gradient --target attn:0:1:2\n"
       "  qkvlab render layer.npz -o heads.png --view heads --theme dark\n");
   if (const std::optional<int> code = parse_arguments(app, "FILE -o OUT.png|svg|pdf [options]", words)) return *code;
   return report(render(arguments));

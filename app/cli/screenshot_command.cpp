@@ -4,6 +4,7 @@
 
 #include "app/cli/attention_flags.h"
 #include "app/cli/commands.h"
+#include "app/cli/lens_flags.h"
 #include "app/cli/map_flags.h"
 #include "app/platform/offscreen_host.h"
 #include "core/base/number_text.h"
@@ -56,17 +57,6 @@ Status set_tab(const std::string& text, ViewSettings& view) {
   return unknown_name("--tab", text, names);
 }
 
-Status set_lens(const std::string& text, ViewSettings& view) {
-  std::vector<std::string_view> names;
-  for (const Lens lens : kAllLenses) {
-    names.emplace_back(lens_name(lens));
-    if (names.back() != text) continue;
-    view.lens = lens;
-    return Done{};
-  }
-  return unknown_name("--lens", text, names);
-}
-
 Status set_look(const ScreenshotArguments& arguments, OffscreenOptions& options) {
   if (arguments.size) {
     if (const Status set = set_size(*arguments.size, options); !set.ok()) return set;
@@ -87,10 +77,11 @@ Status set_look(const ScreenshotArguments& arguments, OffscreenOptions& options)
   options.hover = arguments.hover.value_or("");
   if (arguments.raw_tokens) options.session.view.raw_tokens = true;
   if (arguments.lens) {
-    if (const Status set = set_lens(*arguments.lens, options.session.view); !set.ok()) return set;
-    if (options.session.view.lens != Lens::kValues && is_weights_only(options.session.problem.source)) {
-      return usage_error("--lens: " + *arguments.lens +
-                         " needs q, k and v, but this file holds attention weights alone");
+    const Result<Lens> lens = parse_lens(*arguments.lens);
+    if (!lens.ok()) return lens.error();
+    options.session.view.lens = lens.value();
+    if (lens.value() != Lens::kValues && is_weights_only(options.session.problem.source)) {
+      return lens_needs_inputs(*arguments.lens);
     }
   }
   if (arguments.tab == "concat" && is_weights_only(options.session.problem.source)) {

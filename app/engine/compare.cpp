@@ -3,7 +3,6 @@
 #include <fstream>
 #include <utility>
 
-#include "app/engine/newest_worker.h"
 #include "core/session/session_file.h"
 
 namespace qkv {
@@ -28,21 +27,9 @@ Result<Comparison> compare(const CompareRequest& request, const StopFlag* stop) 
   return compare_arrays(request.session, file.value(), {}, kFloat32Tolerance, stop);
 }
 
-std::vector<Matrix> shown(const std::vector<MatrixD>& heads) {
-  std::vector<Matrix> matrices;
-  for (const MatrixD& head : heads) matrices.push_back(head.cast<float>());
-  return matrices;
-}
-
-MatrixD mean_of(const std::vector<MatrixD>& heads) {
-  MatrixD sum = heads[0];
-  for (std::size_t head = 1; head < heads.size(); ++head) sum += heads[head];
-  return sum / static_cast<double>(heads.size());
-}
-
 }  // namespace
 
-Result<std::shared_ptr<CompareResult>> compare_with_file(const CompareRequest& request, const StopFlag* stop) {
+Result<std::shared_ptr<const CompareResult>> compare_with_file(const CompareRequest& request, const StopFlag* stop) {
   Result<Comparison> comparison = compare(request, stop);
   if (!comparison.ok()) {
     Error error = comparison.error();
@@ -52,38 +39,14 @@ Result<std::shared_ptr<CompareResult>> compare_with_file(const CompareRequest& r
   auto result = std::make_shared<CompareResult>();
   result->session = request.session;
   result->other = request.other;
+  result->version = request.version;
   result->comparison = std::move(comparison).value();
-  InputCache cache(result->session.problem, check_session(result->session).value());
-  for (const OtherMatrix& theirs : result->comparison.theirs) {
+  for (std::size_t array = 0; array < result->comparison.arrays.size(); ++array) {
     if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
-    const OtherMatrix ours = our_matrix(cache, theirs.kind);
-    result->ours.push_back(shown(theirs.mean_of_heads ? std::vector<MatrixD>{mean_of(ours.heads)} : ours.heads));
-    result->theirs.push_back(shown(theirs.heads));
+    result->ours.push_back(our_shown(result->session, result->comparison, array));
+    result->theirs.push_back(their_shown(result->comparison, array));
   }
-  return result;
+  return std::shared_ptr<const CompareResult>(std::move(result));
 }
-
-struct CompareEngine::Impl {
-  NewestWorker<CompareRequest, std::shared_ptr<CompareResult>> worker;
-  std::uint64_t versions = 0;
-};
-
-CompareEngine::CompareEngine(std::function<void()> wake)
-    : impl_(new Impl{{[](const CompareRequest& request, const StopFlag* stop, const auto&) {
-                        return compare_with_file(request, stop);
-                      },
-                      std::move(wake)}}) {}
-CompareEngine::~CompareEngine() = default;
-
-void CompareEngine::request(const CompareRequest& request) { impl_->worker.request(request, false); }
-
-std::shared_ptr<const CompareResult> CompareEngine::take_result() {
-  std::shared_ptr<CompareResult> result = impl_->worker.take_result().value_or(nullptr);
-  if (result) result->version = ++impl_->versions;
-  return result;
-}
-std::optional<Error> CompareEngine::take_error() { return impl_->worker.take_error(); }
-bool CompareEngine::busy() const { return impl_->worker.busy(); }
-void CompareEngine::wait() { impl_->worker.wait(); }
 
 }  // namespace qkv

@@ -6,23 +6,9 @@
 
 #include "core/attention/forward.h"
 #include "core/figure/range.h"
+#include "core/figure/scale_group.h"
 
 namespace qkv {
-
-// Matrices that share one colour scale in the window.
-enum class ScaleGroup {
-  kWeights,     // A
-  kScores,      // S, ALiBi, B, scaled: on one scale, so that scaling is seen to shrink
-  kValues,      // Q, K, V, O
-  kInput,       // X
-  kProjection,  // W^Q, W^K, W^V and their biases
-  kConcat,
-  kWo,  // W^O, b^O
-  kOut,
-  kMask,
-};
-inline constexpr std::size_t kScaleGroups = 9;
-ScaleGroup scale_group(MatrixKind kind);
 
 // What is worked out of one head.
 struct HeadDigest {

@@ -1,22 +1,11 @@
 #include "app/panels/compare_summary.h"
 
-#include <cmath>
-
 #include "core/session/compare_words.h"
 
 namespace qkv {
 namespace {
 
 constexpr float kLine = 24, kLabel = 108;
-
-// "head 2, row 貓, column 追": heads count from 1 and rows have their names, as on screen.
-std::string place_words(const Session& session, TokenStyle tokens, const Difference& difference,
-                        const MatrixCell& cell) {
-  const auto name = [&](Axis axis, Index index) { return AxisNames(session, axis, index + 1, tokens)[index]; };
-  const bool by_head = is_per_head(difference.kind) && difference.errors.size() > 1;
-  return (by_head ? "head " + std::to_string(cell.id.head + 1) + ", " : "") + "row " +
-         name(row_axis(difference.kind), cell.row) + ", column " + name(col_axis(difference.kind), cell.col);
-}
 
 // One cell that can be chosen. True when clicked.
 bool cell_line(Ui& ui, const std::string& name, const char* label, const std::string& where, const CellDifference& cell,
@@ -32,7 +21,7 @@ bool cell_line(Ui& ui, const std::string& name, const char* label, const std::st
   }
   const float bottom = at.y + kLine;
   draw_text_in(ui, list, FontRole::kText13, at, {at.x + kLabel, bottom}, ui.colors().dim, label, TextAlign::kLeft);
-  const std::string numbers = "ours " + cell_text(cell.ours) + ",  theirs " + cell_text(cell.theirs);
+  const std::string numbers = both_words(cell);
   const float room = text_width(ui, FontRole::kText13, numbers);
   const float place_right = at.x + width - room - 24;
   draw_label_in(ui, list, {at.x + kLabel, at.y}, {place_right, bottom}, where, 13, ui.colors().accent,
@@ -56,7 +45,7 @@ void draw_compare_summary(Ui& ui, const CompareResult& result, TokenStyle tokens
   const auto line = [&](const char* name, const char* label, const std::optional<CellDifference>& cell) {
     if (!cell) return;
     const MatrixCell& target = cell->cell;
-    if (cell_line(ui, name, label, place_words(result.session, tokens, difference, target), *cell, at, width)) {
+    if (cell_line(ui, name, label, place_words(result.session, difference, target, tokens), *cell, at, width)) {
       compare.head = target.id.head;
       state.selection = Selection{target.id, target.row, target.col, target.row, target.col, false};
       state.keyboard_leads = true;

@@ -1,33 +1,20 @@
 #include "app/panels/compare_tab.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "app/panels/compare_summary.h"
 #include "app/panels/fit.h"
 #include "app/panels/matrix_view.h"
+#include "core/figure/figure_compare.h"
 #include "core/session/compare_words.h"
 
 namespace qkv {
 namespace {
 
 constexpr float kMargin = 24, kGap = 28, kPill = 26, kTitle = 26, kWords = 236;
-
-// The array to show: the chosen kind, else what most look for and differs, else the first that does, else the weights.
-std::size_t shown_array(const CompareResult& result, const CompareState& compare) {
-  const std::vector<Difference>& all = result.comparison.differences;
-  const auto find = [&](auto fits) {
-    return static_cast<std::size_t>(std::find_if(all.begin(), all.end(), fits) - all.begin());
-  };
-  std::size_t at = find([&](const Difference& each) { return compare.matrix && each.kind == *compare.matrix; });
-  for (const MatrixKind kind : {MatrixKind::kAttn, MatrixKind::kHeadsOut, MatrixKind::kOut}) {
-    if (at == all.size()) at = find([&](const Difference& each) { return each.kind == kind && !each.equal(); });
-  }
-  if (at == all.size()) at = find([](const Difference& each) { return !each.equal(); });
-  if (at == all.size()) at = find([](const Difference& each) { return each.kind == MatrixKind::kAttn; });
-  return at == all.size() ? 0 : at;
-}
+constexpr double kMostCell = 64;
+constexpr double kNumberCell = 30;  // narrower cells have no numbers in units
 
 // A small button in a row of its like. True when clicked; moves `x`.
 bool pill(Ui& ui, const std::string& name, const std::string& text, bool chosen, bool wrong, float& x, float y) {
@@ -55,22 +42,24 @@ void wrap(float& x, float& y, float left, float right, float next) {
 }
 
 // Which matrix, and which of its heads. Returns the height used.
-float draw_choices(Ui& ui, const CompareResult& result, std::size_t array, CompareState& compare, ImVec2 at,
+float draw_choices(Ui& ui, const CompareResult& result, const ShownComparison& shown, CompareState& compare, ImVec2 at,
                    float width) {
   const std::vector<Difference>& all = result.comparison.differences;
   float x = at.x, y = at.y;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string text(file_key(all[i].kind));
     wrap(x, y, at.x, at.x + width, text_width(ui, FontRole::kText13, text) + 34);
-    if (pill(ui, "compare/matrix/" + text, text, i == array, !all[i].equal(), x, y)) compare.matrix = all[i].kind;
+    if (pill(ui, "compare/matrix/" + text, text, i == shown.array, !all[i].equal(), x, y)) {
+      compare.matrix = all[i].kind;
+    }
   }
-  const Difference& difference = all[array];
+  const Difference& difference = all[shown.array];
   if (difference.errors.size() > 1) {
     x = at.x;
     y += kPill + 8;
     for (std::size_t head = 0; head < difference.errors.size(); ++head) {
       const std::string text = "head " + std::to_string(head + 1);
-      const bool chosen = static_cast<int>(head) == compare.head;
+      const bool chosen = static_cast<int>(head) == shown.head;
       wrap(x, y, at.x, at.x + width, text_width(ui, FontRole::kText13, text) + 34);
       if (pill(ui, "compare/head/" + std::to_string(head + 1), text, chosen, difference.wrong_by_head[head] > 0, x,
                y)) {
@@ -83,22 +72,22 @@ float draw_choices(Ui& ui, const CompareResult& result, std::size_t array, Compa
 
 struct Three {
   ForeignMatrix ours, theirs, difference;
+  int power = 0;  // of the difference: its numbers are written in units of 10^power
 };
 
-Three three(const StageInput& in, const CompareResult& result, std::size_t array, std::size_t head) {
-  const Difference& found = result.comparison.differences[array];
-  const ViewSettings& view = in.session.view;
-  const bool weights = is_weights(found.kind);
-  const Matrix& ours = result.ours[array][head];
-  const Matrix& theirs = result.theirs[array][head];
-  const FiniteExtent both = merge(finite_extent(ours), finite_extent(theirs));
-  const ColorRange range = resolve_range(weights ? view.weights_range : view.signed_range, both);
-  const std::string& map = weights ? view.weights_map : view.signed_map;
-  const ColorRange around_zero = resolve_range({RangeMode::kSymmetric, -1, 1}, finite_extent(found.errors[head]));
-  const std::uint64_t key = array * 4096 + head * 4, version = result.version;
-  return {{&ours, map, range, key, version, "ours"},
-          {&theirs, map, range, key + 1, version, "theirs"},
-          {&found.errors[head], view.signed_map, around_zero, key + 2, version, "difference"}};
+Three three(const StageInput& in, const CompareResult& result, const ShownComparison& shown) {
+  const auto head = static_cast<std::size_t>(shown.head);
+  const Difference& found = result.comparison.differences[shown.array];
+  const Matrix& ours = result.ours[shown.array][head];
+  const Matrix& theirs = result.theirs[shown.array][head];
+  const Matrix& errors = found.errors[head];
+  const ComparedLook look = compared_look(in.session.view, found.kind, ours, theirs, errors);
+  const std::uint64_t key = shown.array * 4096 + head * 4, version = result.version;
+  return {
+      {&ours, look.colormap, look.range, key, version, "ours"},
+      {&theirs, look.colormap, look.range, key + 1, version, "theirs"},
+      {&errors, look.difference_map, look.difference_range, key + 2, version, "difference", unit_factor(look.power)},
+      look.power};
 }
 
 // The three side by side. Returns where they end.
@@ -108,17 +97,24 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, const Three& m
   const Axis row = row_axis(id.kind), col = col_axis(id.kind);
   const float labels = row_label_room(ui, shown_names(in, row, rows), 96) + 8;
   const float room_w = (max.x - min.x - labels - 2 * kGap) / 3;
-  const std::array across = {cols}, down = {rows};
-  AxisFit w = fit_axes(across, room_w);
-  const float key_labels = col_label_room(ui, shown_names(in, col, cols), static_cast<float>(w.cell), 72);
-  const float top = min.y + kTitle + key_labels;
-  AxisFit h = fit_axes(down, std::max(60.0f, max.y - top));
-  square_cells(w, h);
-  const ImVec2 size{w.length(cols), h.length(rows)};
+  const AxisNames col_names = shown_names(in, col, cols);
+  // Labels stand above the cells, whose size they leave room for.
+  CellSize cell;
+  float key_labels = 22, top = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    top = min.y + kTitle + key_labels;
+    cell = fit_cells(rows, cols, room_w, std::max(60.0f, max.y - top), kMostCell);
+    key_labels = col_label_room(ui, col_names, static_cast<float>(cell.w), 72);
+  }
+  top = min.y + kTitle + key_labels;
+  const ImVec2 size{static_cast<float>(cell.w * static_cast<double>(cols)),
+                    static_cast<float>(cell.h * static_cast<double>(rows))};
   const std::string largest = error_text(std::max(std::abs(static_cast<double>(matrices.difference.range.low)),
                                                   std::abs(static_cast<double>(matrices.difference.range.high))));
   const std::pair<const ForeignMatrix*, std::string> places[] = {
-      {&matrices.ours, "Ours"}, {&matrices.theirs, "Theirs"}, {&matrices.difference, "Theirs − ours"}};
+      {&matrices.ours, "Ours"},
+      {&matrices.theirs, "Theirs"},
+      {&matrices.difference, "Theirs − ours" + (cell.w < kNumberCell ? "" : unit_words(matrices.power))}};
   float x = min.x + labels;
   for (const auto& [foreign, title] : places) {
     const bool is_difference = foreign == &matrices.difference;
@@ -142,6 +138,16 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, const Three& m
 }
 
 }  // namespace
+
+ShownComparison shown_comparison(const CompareResult& result, const CompareState& compare) {
+  const std::vector<Difference>& all = result.comparison.differences;
+  const auto chosen =
+      std::find_if(all.begin(), all.end(), [&](const Difference& each) { return each.kind == compare.matrix; });
+  const std::size_t array =
+      chosen == all.end() ? most_telling(result.comparison) : static_cast<std::size_t>(chosen - all.begin());
+  const int head = compare.head.value_or(most_telling_head(all[array]));
+  return {array, std::clamp(head, 0, static_cast<int>(result.ours[array].size()) - 1)};
+}
 
 void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareState& compare, ImVec2 min, ImVec2 max,
                       ActionQueue& queue) {
@@ -171,12 +177,10 @@ void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareSt
     draw_text(ui, list, FontRole::kText13, at, ui.colors().dim, "Comparing…");
     return;
   }
-  const std::size_t array = shown_array(*result, compare);
-  const std::size_t heads = result->ours[array].size();
-  compare.head = std::clamp(compare.head, 0, static_cast<int>(heads) - 1);
-  at.y += draw_choices(ui, *result, array, compare, at, width) + 16;
-  const MatrixId id{result->comparison.differences[array].kind, compare.head};
-  const Three matrices = three(in, *result, array, static_cast<std::size_t>(compare.head));
+  const ShownComparison shown = shown_comparison(*result, compare);
+  at.y += draw_choices(ui, *result, shown, compare, at, width) + 16;
+  const MatrixId id{result->comparison.differences[shown.array].kind, shown.head};
+  const Three matrices = three(in, *result, shown);
   const float end =
       draw_three(ui, in, state, matrices, id, at, {at.x + width, std::max(at.y + 160, max.y - kWords)}, queue);
   // Its own window: long words scroll.
@@ -185,7 +189,7 @@ void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareSt
   ImGui::BeginChild("compare-words", {max.x - min.x, std::max(40.0f, max.y - top)}, false,
                     ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoBackground);
   const ImVec2 words{ImGui::GetCursorScreenPos().x + kMargin, ImGui::GetCursorScreenPos().y};
-  draw_compare_summary(ui, *result, in.tokens, array, state, compare, words, std::min(width, 760.0f));
+  draw_compare_summary(ui, *result, in.tokens, shown.array, state, compare, words, std::min(width, 760.0f));
   ImGui::EndChild();
 }
 

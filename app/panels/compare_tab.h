@@ -18,8 +18,15 @@ struct CompareState {
   std::shared_ptr<const CompareResult> result;  // the newest, may be of numbers before an edit
   std::string failure;                          // why there is none
   std::optional<MatrixKind> matrix;             // chosen; none = the first that differs
+  std::optional<int> head;                      // chosen; none = that of the first wrong cell
+};
+
+// Which matrix and head of a result the tab shows.
+struct ShownComparison {
+  std::size_t array = 0;
   int head = 0;
 };
+ShownComparison shown_comparison(const CompareResult& result, const CompareState& compare);
 
 void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareState& compare, ImVec2 min, ImVec2 max,
                       ActionQueue& queue);

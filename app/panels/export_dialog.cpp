@@ -2,9 +2,11 @@
 
 #include <cmath>
 
+#include "app/panels/lens.h"
 #include "app/panels/modal.h"
 #include "app/ui/keys.h"
 #include "core/base/utf8.h"
+#include "core/figure/figure_compare.h"
 
 namespace qkv {
 namespace {
@@ -16,32 +18,58 @@ std::vector<MatrixKind> kinds_of(const Trace& trace) {
   return kinds;
 }
 
-void update_size(Ui& ui, const StageInput& in, ExportState& state) {
+// The lens that is on, where what it shows is of the trace.
+const LensResult* current_lens(const StageInput& in) {
+  return in.lens != nullptr && in.lens->request.of.get() == &in.computed ? in.lens : nullptr;
+}
+
+void update_size(Ui& ui, const PictureSource& of, ExportState& state) {
   const auto key = [](const FigureSpec& s) {
     return std::tuple(s.view, s.matrix.kind, s.matrix.head, s.cell_px, s.theme, s.transparent);
   };
-  if (state.sized_version == in.version && key(state.sized) == key(state.spec) && state.sized_format == state.format &&
-      state.sized_scale == state.scale)
+  if (state.sized_version == of.stage.version && key(state.sized) == key(state.spec) &&
+      state.sized_compared == state.compared && state.sized_format == state.format && state.sized_scale == state.scale)
     return;
   state.spec.pixels_per_unit = pixels_per_unit(state.format, state.scale);
   state.sized = state.spec;
+  state.sized_compared = state.compared;
   state.sized_format = state.format;
   state.sized_scale = state.scale;
-  state.sized_version = in.version;
-  const Result<Figure> figure = layout_figure(in.computed.session, in.computed.trace, state.spec, ui.labels->shaper());
+  state.sized_version = of.stage.version;
+  const Result<Figure> figure = layout_picture(of, {state.spec, state.compared}, ui.labels->shaper());
   state.size_text = figure ? picture_size(figure.value(), state.format, state.scale) : figure.error().message;
+  if (figure && !state.compared && current_lens(of.stage) != nullptr)
+    state.size_text += ", through the lens: " + lens_line(of.stage);
 }
 
-void draw_what(Ui& ui, const StageInput& in, ExportState& state) {
-  static constexpr Choice kViews[] = {{"One matrix"}, {"One head, every step"}, {"All heads"}, {"Concat · Wᴼ"}};
-  const FigureView before = state.spec.view;
-  static constexpr Choice kGivenViews[] = {{"One matrix"}, {"One head"}, {"All heads"}};
-  const bool given = is_weights_only(in.computed.trace.problem.source);
-  const std::span<const Choice> views = given ? std::span<const Choice>(kGivenViews) : kViews;
-  if (const auto picked = choice_field(ui, "export/view", labelled_row(ui, "picture of", 200, 30), views,
-                                       static_cast<int>(state.spec.view)))
-    state.spec.view = static_cast<FigureView>(*picked);
+// The name that a picture is offered to be saved as.
+std::string offered_name(const std::string& title, const ExportState& state) {
+  if (!state.compared) return export_file_name(title, state.spec, state.format);
+  return file_stem(title) + "-compare" + std::string(extension_of(state.format));
+}
+
+// Which view, or the comparison. True when another was chosen.
+bool draw_view(Ui& ui, const PictureSource& of, ExportState& state) {
+  std::vector<Choice> views = {{"One matrix"}, {"One head, every step"}, {"All heads"}, {"Concat · Wᴼ"}};
+  if (is_weights_only(of.stage.computed.trace.problem.source)) views = {{"One matrix"}, {"One head"}, {"All heads"}};
+  const int comparison = static_cast<int>(views.size());
+  if (of.comparison != nullptr) views.push_back({"The comparison"});
+  const int current = state.compared ? comparison : static_cast<int>(state.spec.view);
+  const auto picked = choice_field(ui, "export/view", labelled_row(ui, "picture of", 200, 30), views, current);
+  if (!picked || *picked == current) return false;
+  state.compared = *picked == comparison;
+  if (!state.compared) state.spec.view = static_cast<FigureView>(*picked);
+  return true;
+}
+
+void draw_what(Ui& ui, const PictureSource& of, ExportState& state) {
+  const StageInput& in = of.stage;
+  if (draw_view(ui, of, state)) {
+    const std::filesystem::path path = state.path.edit.text;
+    state.path.edit.set((path.parent_path() / offered_name(in.session.title, state)).string());
+  }
   gap(8);
+  if (state.compared) return;
   if (state.spec.view == FigureView::kMatrix) {
     const std::vector<MatrixKind> kinds = kinds_of(in.computed.trace);
     std::vector<Choice> choices;
@@ -66,10 +94,6 @@ void draw_what(Ui& ui, const StageInput& in, ExportState& state) {
                                        {1, double(most), 1, true}, state.entry))
       state.spec.matrix.head = static_cast<int>(*head) - 1;
     gap(8);
-  }
-  if (before != state.spec.view) {
-    const std::filesystem::path path = state.path.edit.text;
-    state.path.edit.set((path.parent_path() / export_file_name(in.session.title, state.spec, state.format)).string());
   }
 }
 
@@ -151,8 +175,22 @@ std::string export_file_name(const std::string& title, const FigureSpec& spec, P
          std::string(extension_of(format));
 }
 
-void open_export_dialog(ExportState& state, const StageInput& in, const StageState& stage, ThemeName theme,
+Result<Figure> layout_picture(const PictureSource& of, const PictureSpec& spec, const TextShaper& shaper) {
+  if (!spec.compared || of.comparison == nullptr) {
+    const Computed& computed = of.stage.computed;
+    return layout_figure(computed.session, computed.trace, spec.figure, shaper, current_lens(of.stage));
+  }
+  const CompareResult& result = *of.comparison;
+  const auto head = static_cast<std::size_t>(of.shown.head);
+  return layout_comparison(
+      {result.session, result.comparison, of.shown.array, of.shown.head, result.ours[of.shown.array][head],
+       result.theirs[of.shown.array][head], result.other.filename().string()},
+      spec.figure, shaper);
+}
+
+void open_export_dialog(ExportState& state, const PictureSource& of, const StageState& stage, ThemeName theme,
                         const std::filesystem::path& folder) {
+  const StageInput& in = of.stage;
   state = ExportState{};
   state.open = state.just_opened = true;
   const auto cell = focus_cell(stage);
@@ -164,10 +202,16 @@ void open_export_dialog(ExportState& state, const StageInput& in, const StageSta
                                           : FigureView::kHead;
   state.spec.theme = theme;
   state.spec.look = in.session.view;
-  state.path.edit.set((folder / export_file_name(in.session.title, state.spec)).string());
+  if (of.comparison != nullptr) {
+    const Matrix& shown = of.comparison->ours[of.shown.array][static_cast<std::size_t>(of.shown.head)];
+    state.compared = true;
+    state.spec.view = FigureView::kMatrix;
+    state.spec.cell_px = compared_cell_px(shown.rows(), shown.cols());
+  }
+  state.path.edit.set((folder / offered_name(in.session.title, state)).string());
 }
 
-std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, ExportState& state) {
+std::optional<ExportRequest> draw_export_dialog(Ui& ui, const PictureSource& of, ExportState& state) {
   const bool fresh = state.just_opened;
   if (!begin_modal(ui, "export-dialog", "Export picture", {520, 506}, state.open, state.just_opened))
     return std::nullopt;
@@ -176,10 +220,10 @@ std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, Ex
     focus_text_field(ui, "export/path", state.path);
   }
   follow_name(state);
-  draw_what(ui, in, state);
+  draw_what(ui, of, state);
   draw_how(ui, state);
   draw_format(ui, state);
-  update_size(ui, in, state);
+  update_size(ui, of, state);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const TextFieldResult typed = text_field(ui, "export/path", at, {at.x + width - 96, at.y + 34}, state.path,
@@ -201,7 +245,7 @@ std::optional<ExportRequest> draw_export_dialog(Ui& ui, const StageInput& in, Ex
     follow_name(state);
     if (const auto to = confirmed_path(state)) {
       state.spec.pixels_per_unit = pixels_per_unit(state.format, state.scale);
-      request = ExportRequest{state.spec, state.format, state.scale, *to};
+      request = ExportRequest{{state.spec, state.compared}, state.format, state.scale, *to};
     }
   }
   if (button == 2 || typed.cancelled || (ui.keyboard_is_free() && take_escape(ui))) state.open = false;

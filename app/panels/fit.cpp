@@ -8,6 +8,7 @@ namespace {
 
 // Cells of this size and more set an axis's length by themselves; below, kSmallestSide keeps it readable.
 constexpr double kFullCell = 12;
+constexpr double kLine = 22;  // of text
 
 double natural_length(Index count, double cell) {
   const double n = static_cast<double>(count);
@@ -35,13 +36,19 @@ AxisFit fit_axes(std::span<const Index> counts, float room) {
   return {low, 1};
 }
 
+CellSize fit_cells(Index rows, Index cols, float room_w, float room_h, double most) {
+  const double across = static_cast<double>(room_w) / static_cast<double>(cols);
+  const double down = static_cast<double>(room_h) / static_cast<double>(rows);
+  const double cell = std::min({across, down, most});
+  return {across < kLine ? cell : std::max(cell, kLine), down < kLine ? cell : std::max(cell, kLine)};
+}
+
 void square_cells(AxisFit& across, AxisFit& down) {
   if (across.shrink < 1 || down.shrink < 1) return;
   const double cell = std::min(across.cell, down.cell), high = down.cell;
   if (cell < kFullCell) return;
   across.cell = down.cell = std::floor(cell);
   // Rows narrower than a line of text grow towards one, so that every token has its label.
-  constexpr double kLine = 22;
   if (cell < kLine) down.cell = std::floor(std::min(kLine, high));
 }
 

@@ -22,6 +22,13 @@ struct AxisFit {
 // A count may stand several times.
 AxisFit fit_axes(std::span<const Index> counts, float room);
 
+// The cells of one matrix in a room: squares of at most `most`, but the few rows or columns beside very many are as
+// high as a line of text.
+struct CellSize {
+  double w = 0, h = 0;
+};
+CellSize fit_cells(Index rows, Index cols, float room_w, float room_h, double most);
+
 // Makes cells that can carry numbers squares, as on paper; smaller ones use the room they have, within reason.
 void square_cells(AxisFit& across, AxisFit& down);
 

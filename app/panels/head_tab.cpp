@@ -269,16 +269,14 @@ void draw_enlarged(Ui& ui, const StageInput& in, StageState& state, MatrixId id,
   place.col_labels = is_token(cols);
   const float labels = place.row_labels ? row_label_room(ui, shown_names(in, rows, values.rows)) + 8 : 0;
   const float room_w = max.x - min.x - labels - 2 * kMargin;
-  const double across = room_w / static_cast<double>(values.cols);
   float above = 0, room_h = 0, w = 0, h = 0;
-  // Square, but the few rows or columns beside very many are as high as a line of text.
   const auto fit = [&](float label_height) {
-    constexpr double kMostCell = 128, kLine = 22;
+    constexpr double kMostCell = 128;
     above = label_height;
     room_h = max.y - min.y - kTitleRoom - above - kBarRoom - kMargin;
-    const double down = room_h / static_cast<double>(values.rows), cell = std::min({across, down, kMostCell});
-    w = static_cast<float>((across < kLine ? cell : std::max(cell, kLine)) * static_cast<double>(values.cols));
-    h = static_cast<float>((down < kLine ? cell : std::max(cell, kLine)) * static_cast<double>(values.rows));
+    const CellSize cell = fit_cells(values.rows, values.cols, room_w, room_h, kMostCell);
+    w = static_cast<float>(cell.w * static_cast<double>(values.cols));
+    h = static_cast<float>(cell.h * static_cast<double>(values.rows));
   };
   fit(place.col_labels ? 22 : 0);
   if (place.col_labels) {

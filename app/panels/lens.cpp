@@ -10,38 +10,10 @@
 namespace qkv {
 namespace {
 
-std::string short_name(NumberFormat format) {
-  switch (format) {
-    case NumberFormat::kBfloat16:
-      return "bf16";
-    case NumberFormat::kFloat16:
-      return "fp16";
-    case NumberFormat::kFloat32:
-      return "fp32";
-    case NumberFormat::kFloat64:
-      break;
-  }
-  return "fp64";
-}
-
-// "10⁻³"
-std::string power_text(int power) {
-  static constexpr const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-  std::string text = power < 0 ? "10⁻" : "10";
-  for (const char c : std::to_string(std::abs(power))) text += kDigits[c - '0'];
-  return text;
-}
-
 // The unit of a colour bar, of all matrices that share it.
 int bar_power(const StageInput& in, MatrixId id) { return has_lens(in, id) ? power_of(shown_extent(in, id)) : 0; }
 
 int power_of(const StageInput& in, MatrixId id) { return has_lens(in, id) ? power_of(in.lens->each.at(id)) : 0; }
-
-// The matrix in a derivative or a difference.
-std::string lens_symbol(MatrixKind kind, bool transposed) {
-  if (kind == MatrixKind::kScaled) return "scaled";
-  return std::string(symbol(kind)) + (transposed ? "ᵀ" : "");
-}
 
 bool is_pinned(MatrixKind kind) {
   return kind == MatrixKind::kOut || kind == MatrixKind::kConcat || kind == MatrixKind::kHeadsOut ||
@@ -101,49 +73,25 @@ void follow_target(const Trace& trace, StageState& state) {
 std::string lens_title(const Ui& ui, const StageInput& in, MatrixId id, bool transposed, const std::string& title,
                        const TitleRoom& room) {
   if (!has_lens(in, id)) return title;
-  const std::optional<NumberFormat> format = lens_format(in.lens->request.lens);
-  const std::string name = lens_symbol(id.kind, transposed);
-  const int power = room.numbers ? power_of(in, id) : 0;
-  const std::string unit = power == 0 ? "" : " · " + power_text(power);
-  const std::string whole = (format ? "Δ" + name + " " + short_name(*format) : "∂L/∂" + name) + unit;
-  if (formula_width(ui, FontRole::kBold13, whole) <= room.width) return whole;
-  return (format ? "Δ" : "∂") + name + unit;
+  const LensName name = lens_matrix_name(*in.lens, id.kind, transposed);
+  const std::string unit = room.numbers ? unit_words(power_of(in, id)) : "";
+  return (formula_width(ui, FontRole::kBold13, name.whole + unit) <= room.width ? name.whole : name.brief) + unit;
 }
 
 std::string lens_subtitle(const StageInput& in, MatrixId id, const std::string& subtitle) {
-  if (!has_lens(in, id)) return subtitle;
-  if (!in.lens->precision) {
-    const FiniteExtent& extent = in.lens->each.at(id);
-    const auto largest = static_cast<double>(std::max(std::abs(extent.low), std::abs(extent.high)));
-    return extent.count == 0 || largest == 0 ? "0" : "up to " + format_value(largest, largest < 1 ? 3 : 1);
-  }
-  const PrecisionSummary* summary = summary_of(*in.lens->precision, id);
-  if (summary == nullptr) return "";
-  std::string words = summary->largest == 0 ? "" : format_value(summary->largest_ulps, 1) + " ulp";
-  const auto count = [&](Index cells, const char* what) {
-    if (cells > 0) words += (words.empty() ? "" : " · ") + std::to_string(cells) + " " + what;
-  };
-  count(summary->infinite, "∞");
-  count(summary->nan, "NaN");
-  return words.empty() ? "exact" : words;
+  return has_lens(in, id) ? lens_note(*in.lens, id) : subtitle;
 }
 
 std::string lens_bar_name(const StageInput& in, MatrixId id, const std::string& name) {
-  if (!has_lens(in, id)) return name;
-  const int power = bar_power(in, id);
-  return (in.lens->precision ? "Δ of " : "∂L by ") + name + (power == 0 ? "" : " · " + power_text(power));
+  return has_lens(in, id) ? lens_bar_name(*in.lens, name) + unit_words(bar_power(in, id)) : name;
 }
 
-float lens_bar_factor(const StageInput& in, MatrixId id) {
-  return static_cast<float>(std::pow(10.0, -bar_power(in, id)));
-}
+float lens_bar_factor(const StageInput& in, MatrixId id) { return unit_factor(bar_power(in, id)); }
 
-float lens_factor(const StageInput& in, MatrixId id) { return static_cast<float>(std::pow(10.0, -power_of(in, id))); }
+float lens_factor(const StageInput& in, MatrixId id) { return unit_factor(power_of(in, id)); }
 
 std::string lens_line(const StageInput& in) {
-  if (in.lens == nullptr) return "";
-  if (in.lens->precision) return std::string(format_name(in.lens->precision->format)) + " − float64";
-  return "∂ " + target_words(in.lens->request.target, in.computed.trace.shapes, 1) + " / ∂ ·";
+  return in.lens == nullptr ? "" : lens_heading(*in.lens, in.computed.trace.shapes);
 }
 
 std::vector<LensWord> lens_words(const StageInput& in, const CellRef& cell) {

@@ -29,7 +29,7 @@ void draw_numbers(Ui& ui, const StageInput& in, const StageState& state, const M
   if (canvas.cells.held == nullptr && (canvas.picture == nullptr || !canvas.picture->complete)) return;
   const bool in_units = !canvas.place.title.empty() || canvas.place.unit_is_written;
   const bool foreign = canvas.place.foreign != nullptr;
-  const float factor = in_units && !foreign ? lens_factor(in, canvas.place.id) : 1;
+  const float factor = foreign ? canvas.place.foreign->factor : in_units ? lens_factor(in, canvas.place.id) : 1;
   const auto value = [&](Index r, Index c) {
     const CellRef cell = canvas.cell(r, c);
     return canvas.value(cell) * factor;

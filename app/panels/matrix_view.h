@@ -16,6 +16,7 @@ struct ForeignMatrix {
   std::uint64_t key = 0;      // which: below 2^32, another for each on the stage
   std::uint64_t version = 0;  // changes with the numbers
   std::string name;           // "theirs": registered as "matrix/theirs"
+  float factor = 1;           // what its numbers are multiplied by before they are written
 };
 
 // Where a matrix stands on the stage. "Drawn" rows and columns are those on screen.

@@ -87,11 +87,17 @@ AlteredPass::HeadRow& AlteredPass::at(std::size_t head, Index row) {
   return of;
 }
 
-double AlteredPass::scaled_cell(double score, std::size_t head, Index i, Index j) const {
+double AlteredPass::alibi_cell(std::size_t head, Index i, Index j) const {
   const AlteredScaling& by = altered_.scaling;
+  if (by.alibi == 0) return 0;
   const Index shift = by.alibi_unshifted ? 0 : altered_.mask.shift;
   const auto distance = static_cast<double>(i + shift - j);
-  const double alibi = by.alibi == 0 ? 0 : -slopes_[head] * (by.alibi_signed ? distance : std::abs(distance));
+  return -slopes_[head] * (by.alibi_signed ? distance : std::abs(distance));
+}
+
+double AlteredPass::scaled_cell(double score, std::size_t head, Index i, Index j) const {
+  const AlteredScaling& by = altered_.scaling;
+  const double alibi = alibi_cell(head, i, j);
   double bias = 0;
   if (problem_.options.bias) {
     const Matrix& b = problem_.options.bias->get();
@@ -336,6 +342,11 @@ const Eigen::RowVectorXd& AlteredPass::row(MatrixId id, Index row) {
       return result_ = inputs_->v[head].row(row);
     case MatrixKind::kScores:
       return held(altered_.scores_are, at(head, row), head);
+    case MatrixKind::kAlibi:
+      result_.resize(shapes_.nk);
+      for (Index j = 0; j < shapes_.nk; ++j) result_(j) = alibi_cell(head, row, j);
+      round_row(result_);
+      return result_;
     case MatrixKind::kScaled:
       return held(altered_.scaled_are, at(head, row), head);
     case MatrixKind::kKeep:

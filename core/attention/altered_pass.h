@@ -17,8 +17,8 @@ class AlteredPass {
   // can_be(altered.inputs, …) holds; transposed weights and bias need Nq = Nk. `cache` outlives the pass.
   AlteredPass(InputCache& cache, const Altered& altered);
 
-  // A row of q k v scores scaled keep attn heads_out concat out, [cols]. `id` and `row` are in range; out needs a W^O,
-  // or altered.output.no_wo. The reference holds until the next call.
+  // A row of q k v scores alibi scaled keep attn heads_out concat out, [cols]. `id` and `row` are in range; out needs a
+  // W^O, or altered.output.no_wo. The reference holds until the next call.
   const Eigen::RowVectorXd& row(MatrixId id, Index row);
   // The mean over the query heads.
   const Eigen::RowVectorXd& mean_row(MatrixKind kind, Index row);
@@ -47,6 +47,7 @@ class AlteredPass {
   Row softmax(const Row& scores, const Row& takes_part, std::size_t head) const;
   void make_weights_over_heads(Index row);
   void make_all_weights();
+  double alibi_cell(std::size_t head, Index i, Index j) const;  // what ALiBi adds; 0 without it
   double scaled_cell(double score, std::size_t head, Index i, Index j) const;
   void make_concat(Index row);
   void make_output(Index row);

@@ -82,6 +82,9 @@ std::optional<KindShape> shape_of(MatrixKind kind, const Problem& problem, const
       return KindShape{s.kv_heads, s.nk, s.d_k};
     case MatrixKind::kV:
       return KindShape{s.kv_heads, s.nk, s.d_v};
+    case MatrixKind::kAlibi:
+      if (!problem.options.alibi) return std::nullopt;
+      [[fallthrough]];
     case MatrixKind::kScores:
     case MatrixKind::kScaled:
     case MatrixKind::kAttn:

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/number_text.h"
+#include "core/figure/cell_text.h"
 #include "core/figure/figure_parts.h"
 
 namespace qkv {
@@ -19,24 +20,9 @@ FiniteExtent extent_of(const Trace& trace, MatrixId id) {
   return masked ? finite_extent(*values, trace.keep.get()) : finite_extent(*values);
 }
 
-// The kinds that share a scale with `kind` where several matrices are drawn.
-std::vector<MatrixKind> scale_group(MatrixKind kind) {
-  using enum MatrixKind;
-  if (kind == kScores || kind == kAlibi || kind == kBias || kind == kScaled) return {kScores, kAlibi, kBias, kScaled};
-  if (kind == kQ || kind == kK || kind == kV || kind == kHeadsOut) return {kQ, kK, kV, kHeadsOut};
-  if (kind == kWo || kind == kBo) return {kWo, kBo};
-  return {kind};
-}
-
-Figure layout_with_cell(const Session& session, const Trace& trace, FigureSpec spec, int cell_px,
-                        const TextShaper& shaper) {
-  spec.cell_px = cell_px;
-  const bool given = is_weights_only(trace.problem.source);
-  if (given && spec.view == FigureView::kHead) spec.matrix.kind = MatrixKind::kAttn;  // the head's only step
-  FigureBuilder b = make_builder(session, trace, spec, shaper);
-  switch (spec.view) {
+Figure layout_view(FigureBuilder b) {
+  switch (b.spec.view) {
     case FigureView::kHead:
-      if (given) break;
       return layout_head_view(std::move(b));
     case FigureView::kHeads:
       return layout_heads_view(std::move(b));
@@ -48,46 +34,22 @@ Figure layout_with_cell(const Session& session, const Trace& trace, FigureSpec s
   return layout_matrix_view(std::move(b));
 }
 
-// A lower bound of the longer side without laying anything out: labels of a huge matrix take long to measure.
-double least_side(const Trace& trace, const FigureSpec& spec) {
+// Cells along the longer side at least, without laying anything out.
+Index least_cells(const Trace& trace, const FigureSpec& spec) {
   const Shapes& n = trace.shapes;
-  double cells = 0;
   switch (spec.view) {
     case FigureView::kMatrix: {
       const Matrix* values = trace.find(spec.matrix);
-      cells = values == nullptr ? 0 : static_cast<double>(std::max(values->rows(), values->cols()));
-      break;
+      return values == nullptr ? 0 : std::max(values->rows(), values->cols());
     }
     case FigureView::kHead:
-      if (is_weights_only(trace.problem.source)) {
-        cells = static_cast<double>(std::max(n.nq, n.nk));
-        break;
-      }
-      cells = static_cast<double>(std::max(3 * n.nk + n.d_k + n.d_v, n.nq + std::max(n.nk, n.d_k)));
-      break;
+      return std::max(3 * n.nk + n.d_k + n.d_v, n.nq + std::max<Index>(n.nk, n.d_k));
     case FigureView::kHeads:
-      cells = static_cast<double>(std::max(n.nq, n.nk));
-      break;
+      return std::max(n.nq, n.nk);
     case FigureView::kConcat:
-      cells = static_cast<double>(std::max(n.heads * n.d_v + n.d_out, n.nq));
       break;
   }
-  return cells * spec.cell_px * spec.pixels_per_unit;
-}
-
-bool fits(const Figure& figure, double pixels_per_unit) {
-  const double width = figure.width * pixels_per_unit, height = figure.height * pixels_per_unit;
-  return width <= kMaxFigurePx && height <= kMaxFigurePx && width * height <= kMaxFigureArea;
-}
-
-// The figure, or nullopt where it would be too large.
-std::optional<Figure> try_cell(const Session& session, const Trace& trace, FigureSpec spec, int cell_px,
-                               const TextShaper& shaper) {
-  spec.cell_px = cell_px;
-  if (least_side(trace, spec) > kMaxFigurePx) return std::nullopt;
-  Figure figure = layout_with_cell(session, trace, spec, cell_px, shaper);
-  if (!fits(figure, spec.pixels_per_unit)) return std::nullopt;
-  return figure;
+  return std::max<Index>(n.heads * n.d_v + n.d_out, n.nq);
 }
 
 Error too_many_cells(const Shapes& shapes) {
@@ -95,26 +57,6 @@ Error too_many_cells(const Shapes& shapes) {
                      std::to_string(shapes.nq) + " × " + std::to_string(shapes.nk) + " cells is too large (" +
                      format_fixed(held_bytes(shapes), 0) +
                      " bytes of matrices): take a picture of the window, or use fewer tokens");
-}
-
-Error too_large(const Session& session, const Trace& trace, const FigureSpec& spec, const TextShaper& shaper) {
-  int fitting = 0;
-  for (int low = 1, high = spec.cell_px - 1; low <= high;) {
-    const int middle = (low + high) / 2;
-    if (try_cell(session, trace, spec, middle, shaper)) {
-      fitting = middle;
-      low = middle + 1;
-    } else {
-      high = middle - 1;
-    }
-  }
-  const bool scaled = spec.pixels_per_unit != 1;
-  const std::string start = "the picture is too large with cells of " + std::to_string(spec.cell_px) + " pixels" +
-                            (scaled ? " at scale " + format_shortest(spec.pixels_per_unit) : "") + "; ";
-  if (fitting == 0) {
-    return bad_input(start + "even cells of 1 pixel do not fit: choose a smaller " + (scaled ? "scale" : "matrix"));
-  }
-  return bad_input(start + "the largest cell size that fits is " + std::to_string(fitting));
 }
 
 Status check_spec(const Trace& trace, const FigureSpec& spec) {
@@ -151,6 +93,11 @@ double shortest(float value) {
 
 }  // namespace
 
+std::string FigureMatrix::number(Index row, Index col) const {
+  const float shown = value(row, col) * factor;
+  return in_units && !integers ? format_fixed(shown, decimals) : cell_text(shown, decimals, integers);
+}
+
 std::string view_colormap(const ViewSettings& look, MatrixKind kind) {
   if (kind == MatrixKind::kKeep) return "blue-orange";
   return is_weights(kind) ? look.weights_map : look.signed_map;
@@ -159,7 +106,8 @@ std::string view_colormap(const ViewSettings& look, MatrixKind kind) {
 FiniteExtent view_extent(const Trace& trace, FigureView view, MatrixKind kind, int head) {
   if (view == FigureView::kMatrix) return extent_of(trace, {kind, head});
   FiniteExtent extent;
-  for (const MatrixKind member : scale_group(kind)) {
+  for (const MatrixKind member : kAllMatrixKinds) {
+    if (scale_group(member) != scale_group(kind)) continue;
     const bool per_kv_head = member == MatrixKind::kK || member == MatrixKind::kV;
     const int heads = !is_per_head(member) ? 1 : per_kv_head ? trace.shapes.kv_heads : trace.shapes.heads;
     for (int h = 0; h < heads; ++h) extent = merge(extent, extent_of(trace, {member, h}));
@@ -177,12 +125,18 @@ Status check_figure_size(const Shapes& shapes) {
 }
 
 Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,
-                             const TextShaper& shaper) {
+                             const TextShaper& shaper, const LensCells* lens) {
   if (!trace.streams.empty()) return too_many_cells(trace.shapes);
   if (const Status checked = check_spec(trace, spec); !checked.ok()) return checked.error();
-  std::optional<Figure> figure = try_cell(session, trace, spec, spec.cell_px, shaper);
-  if (!figure) return too_large(session, trace, spec, shaper);
-  return std::move(*figure);
+  FigureSpec of = spec;
+  // Given weights are a head's only step.
+  if (is_weights_only(trace.problem.source) && spec.view == FigureView::kHead) {
+    of.view = FigureView::kMatrix;
+    of.matrix.kind = MatrixKind::kAttn;
+  }
+  return layout_within_bounds(of, least_cells(trace, of), [&](const FigureSpec& with_cell) {
+    return layout_view(make_builder(session, trace, with_cell, shaper, lens));
+  });
 }
 
 std::string layout_json(const Figure& figure, double scale) {
@@ -201,6 +155,7 @@ std::string layout_json(const Figure& figure, double scale) {
                   {"colormap", m.colormap}};
     if (m.transposed) entry["transposed"] = true;
     if (m.range.log) entry["log"] = true;
+    if (!m.shows.empty()) entry["shows"] = m.shows;
     matrices.push_back(std::move(entry));
   }
   const Json layout = {

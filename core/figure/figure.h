@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/attention/forward.h"
+#include "core/figure/lens.h"
 #include "core/figure/range.h"
 #include "core/figure/text.h"
 #include "core/session/session.h"
@@ -28,7 +29,8 @@ struct FigureSpec {
 // 0).
 struct FigureMatrix {
   MatrixId id;
-  const Matrix* values = nullptr;  // of the trace; transposed on paper where `transposed`
+  std::string shows;               // "theirs", "gradient", … ; empty = the trace's own values
+  const Matrix* values = nullptr;  // transposed on paper where `transposed`
   const Matrix* keep = nullptr;    // where masking shows
   bool transposed = false;
   double x = 0, y = 0, cell_w = 0, cell_h = 0;
@@ -37,10 +39,14 @@ struct FigureMatrix {
   bool numbers = false;    // written in the cells
   double number_size = 0;  // pixels; of NaN and ∞ too, which are written where they fit
   bool integers = false;   // all finite values are whole: written without decimals
+  int decimals = 3;
+  bool in_units = false;  // numbers are written as multiples of 1 / `factor`; small ones beside large ones as 0
+  float factor = 1;
   Index rows() const { return transposed ? values->cols() : values->rows(); }
   Index cols() const { return transposed ? values->rows() : values->cols(); }
   float value(Index row, Index col) const { return transposed ? (*values)(col, row) : (*values)(row, col); }
   bool visible(Index row, Index col) const { return keep == nullptr || (*keep)(row, col) != 0; }
+  std::string number(Index row, Index col) const;  // as it is written
 };
 
 struct FigureText {
@@ -66,7 +72,6 @@ struct Figure {
   double width = 0, height = 0;
   ThemeName theme = ThemeName::kLight;
   bool transparent = false;
-  int decimals = 3;
   std::vector<FigureRect> rects;
   std::vector<FigureMatrix> matrices;
   std::vector<FigureText> texts;
@@ -86,16 +91,17 @@ std::string view_colormap(const ViewSettings& look, MatrixKind kind);
 // they are computed.
 Status check_figure_size(const Shapes& shapes);
 
-// Lays out what `spec` asks for. `trace` must outlive the figure. Errors: kBadInput where the trace has no such
-// matrix or head, or a picture of pixels would exceed kMaxFigurePx on a side or kMaxFigureArea (with the largest cell
-// size that fits).
+// Lays out what `spec` asks for, through `lens` where there is one, which was made of `trace`. Both must outlive the
+// figure. Errors: kBadInput where the trace has no such matrix or head, or a picture of pixels would exceed
+// kMaxFigurePx on a side or kMaxFigureArea (with the largest cell size that fits).
 inline constexpr double kMaxFigurePx = 30000;
 inline constexpr double kMaxFigureArea = 2.5e8;  // 1 GB of pixels
 Result<Figure> layout_figure(const Session& session, const Trace& trace, const FigureSpec& spec,
-                             const TextShaper& shaper);
+                             const TextShaper& shaper, const LensCells* lens = nullptr);
 
 // {"width", "height", "matrices": [{matrix, head, rows, cols, x, y, cell_w, cell_h, range, colormap}]} in pixels of the
-// picture, `scale` of them a unit; "transposed" and "log" only where true.
+// picture, `scale` of them a unit; "transposed" and "log" only where true, "shows" where the numbers are not the
+// computation's own.
 std::string layout_json(const Figure& figure, double scale = 1);
 
 }  // namespace qkv

@@ -43,18 +43,19 @@ std::string formula(int heads, bool projected) {
 double put_projection(FigureBuilder& b, double x) {
   const Shapes& n = b.trace.shapes;
   put_matrix(b, {MatrixKind::kOut, 0}, x, 0);
-  put_title(b, {"Out", shape_text(n.nq, n.d_out)}, x, -kTitleRise);
+  put_title(b, title_of(b, {MatrixKind::kOut, 0}, {"Out", shape_text(n.nq, n.d_out)}), x, -kTitleRise);
   double top = -kTitleHeight - 16;
   if (b.trace.find({MatrixKind::kBo, 0}) != nullptr) {
     top -= b.cell();
     put_matrix(b, {MatrixKind::kBo, 0}, x, top);
-    put_title(b, {"bᴼ", "added to every row"}, x, top - kTitleRise);
+    put_title(b, title_of(b, {MatrixKind::kBo, 0}, {"bᴼ", "added to every row"}), x, top - kTitleRise);
     top -= kTitleHeight + 16;
   }
   const double band = b.cell() * static_cast<double>(n.d_v);
   top -= band * n.heads;
   put_matrix(b, {MatrixKind::kWo, 0}, x, top);
-  put_title(b, {"Wᴼ", shape_text(n.heads * n.d_v, n.d_out)}, x, top - kTitleRise);
+  const Title title{"Wᴼ", shape_text(n.heads * n.d_v, n.d_out)};
+  put_title(b, title_of(b, {MatrixKind::kWo, 0}, title), x, top - kTitleRise);
   const double inset = band >= 6 ? 1 : 0;
   for (int head = 0; head < n.heads; ++head) {
     put_head_band(b, head, x - kBandGap - kBand, top + head * band + inset, kBand, band - 2 * inset);
@@ -69,7 +70,7 @@ Figure layout_concat_view(FigureBuilder b) {
   const bool projected = b.trace.out.has_value();
   const double band = b.cell() * static_cast<double>(n.d_v);
   const double inset = band >= 6 ? 1 : 0;
-  const Title title{"Concat", shape_text(n.nq, n.heads * n.d_v)};
+  const Title title = title_of(b, {MatrixKind::kConcat, 0}, {"Concat", shape_text(n.nq, n.heads * n.d_v)});
 
   put_matrix(b, {MatrixKind::kConcat, 0}, 0, 0);
   const AxisLabels labels = row_labels(b, Axis::kQueries, n.nq);
@@ -89,9 +90,9 @@ Figure layout_concat_view(FigureBuilder b) {
     bars.push_back(bar_of(b, MatrixKind::kWo, biased ? "Wᴼ, bᴼ" : "Wᴼ"));
     bars.push_back(bar_of(b, MatrixKind::kOut, "Out"));
   }
-  put_headline(b, formula(n.heads, projected), -labels.extent, top - 8);
+  put_headline(b, with_lens(b, formula(n.heads, projected)), -labels.extent, top - 8);
   put_bars(b, bars, 0, b.cell() * static_cast<double>(n.nq) + (projected ? 48 : 24), 152);
-  return finish(std::move(b));
+  return finish(b);
 }
 
 }  // namespace qkv

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/number_text.h"
 #include "core/base/utf8.h"
 #include "core/figure/cell_text.h"
 #include "core/figure/figure_parts.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr double kMinNumber = 9, kMaxNumber = 22;  // font sizes of numbers in cells
 constexpr double kNumberPadding = 2.5;             // pixels on each side of a number
+constexpr int kFewDecimals = 1;                    // of numbers in units
 
 std::size_t count_code_points(std::string_view text) {
   std::size_t count = 0;
@@ -18,13 +20,13 @@ std::size_t count_code_points(std::string_view text) {
 }
 
 // The longest number of a matrix; digits are tabular, so none is much wider.
-std::string longest_number(const FigureMatrix& matrix, int decimals) {
+std::string longest_number(const FigureMatrix& matrix) {
   std::string longest;
   std::size_t most = 0;
   for (Index r = 0; r < matrix.rows(); ++r) {
     for (Index c = 0; c < matrix.cols(); ++c) {
       if (!matrix.visible(r, c)) continue;
-      std::string text = cell_text(matrix.value(r, c), decimals, matrix.integers);
+      std::string text = matrix.number(r, c);
       const std::size_t length = count_code_points(text);
       if (length <= most) continue;
       most = length;
@@ -35,24 +37,36 @@ std::string longest_number(const FigureMatrix& matrix, int decimals) {
 }
 
 // Largest size at which `text` fits in a cell, or 0.
-double fitting_size(const FigureBuilder& b, const std::string& text, const FigureMatrix& matrix) {
-  const double largest = std::clamp(std::floor(matrix.cell_h * 0.32), kMinNumber, kMaxNumber);
-  if (matrix.cell_h < kMinNumber + 3) return 0;
+double fitting_size(const FigureSheet& b, const std::string& text, double cell_w, double cell_h) {
+  const double largest = std::clamp(std::floor(cell_h * 0.32), kMinNumber, kMaxNumber);
+  if (cell_h < kMinNumber + 3) return 0;
   for (double size = largest; size >= kMinNumber; --size) {
     const double width = text_width(b, text, {.size = size});
-    if (width + 2 * kNumberPadding <= matrix.cell_w) return size;
+    if (width + 2 * kNumberPadding <= cell_w) return size;
   }
   return 0;
 }
 
+// Of the numbers of a matrix. Those in units, which the size of the whole matrix has been taken out of, may lose digits
+// down to kFewDecimals to fit.
+double choose_size(const FigureSheet& b, FigureMatrix& matrix) {
+  matrix.integers = matrix.factor == 1 && all_integers(*matrix.values);
+  while (true) {
+    const double size = fitting_size(b, longest_number(matrix), matrix.cell_w, matrix.cell_h);
+    if (size > 0 || !matrix.in_units || matrix.integers || matrix.decimals <= kFewDecimals) return size;
+    --matrix.decimals;
+  }
+}
+
 // Numbers have one size throughout the figure; a matrix whose numbers don't fit has none. The mask has no numbers.
-void choose_numbers(FigureBuilder& b) {
+void choose_numbers(FigureSheet& b) {
   double common = kMaxNumber;
   for (FigureMatrix& matrix : b.figure.matrices) {
-    matrix.number_size = std::min(fitting_size(b, "NaN", matrix), 13.0);
-    if (matrix.cell_h < kMinNumber + 3 || matrix.id.kind == MatrixKind::kKeep) continue;
-    matrix.integers = all_integers(*matrix.values);
-    const double size = fitting_size(b, longest_number(matrix, b.figure.decimals), matrix);
+    matrix.number_size = std::min(fitting_size(b, "NaN", matrix.cell_w, matrix.cell_h), 13.0);
+    if (matrix.cell_h < kMinNumber + 3 || (matrix.id.kind == MatrixKind::kKeep && matrix.shows.empty())) continue;
+    double size = choose_size(b, matrix);
+    // Its title names the unit: 9.99 rounded up to 10.0 does not take the numbers away again.
+    if (size == 0 && matrix.factor != 1 && has_room_for_units(b)) size = kMinNumber;
     matrix.numbers = size > 0;
     if (matrix.numbers) common = std::min(common, size);
   }
@@ -75,7 +89,7 @@ struct Box {
   }
 };
 
-Box bounds(const FigureBuilder& b) {
+Box bounds(const FigureSheet& b) {
   Box box;
   for (const FigureRect& rect : b.figure.rects) box.add(rect.x, rect.y, rect.width, rect.height);
   for (const FigureBar& bar : b.figure.bars) box.add(bar.x, bar.y, bar.width, bar.height);
@@ -94,7 +108,11 @@ Box bounds(const FigureBuilder& b) {
 
 }  // namespace
 
-Figure finish(FigureBuilder b) {
+bool has_room_for_units(const FigureSheet& b) {
+  return fitting_size(b, format_fixed(-1, kFewDecimals), b.cell(), b.cell()) > 0;
+}
+
+Figure finish(FigureSheet& b) {
   choose_numbers(b);
   const Box box = bounds(b);
   const double dx = kFigureMargin - std::floor(box.left), dy = kFigureMargin - std::floor(box.top);

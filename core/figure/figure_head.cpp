@@ -3,6 +3,7 @@
 // bias add stands before the scaled scores that it becomes part of.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/attention/formula.h"
 #include "core/figure/figure_parts.h"
@@ -95,7 +96,7 @@ void put_head_headline(FigureBuilder& b, const Steps& steps, double left, double
     put_head_dot(b, steps.q.head, left, top - 25);
     left += 18;
   }
-  put_headline(b, note, left, top);
+  put_headline(b, with_lens(b, std::move(note)), left, top);
 }
 
 struct Places {
@@ -141,19 +142,20 @@ void put_lower_row(FigureBuilder& b, const Steps& s, const Places& at, const Tit
 Figure layout_head_view(FigureBuilder b) {
   const Steps s = steps_of(b);
   const Shapes& n = b.trace.shapes;
-  const Title k_title{"Kᵀ", shape_text(n.d_k, n.nk)}, v_title{"V", shape_text(n.nk, n.d_v)};
+  const Title k_title = title_of(b, s.k, {"Kᵀ", shape_text(n.d_k, n.nk)}, /*transposed=*/true);
+  const Title v_title = title_of(b, s.v, {"V", shape_text(n.nk, n.d_v)});
   // Dead rows are all 0, and NaN sums to nothing.
   const Matrix& weights = *b.trace.find(s.attn);
   const bool sums = (weights.rowwise().sum().array() - 1).abs().maxCoeff<Eigen::PropagateNaN>() < 1e-3F;
   const AttentionOptions& options = b.trace.problem.options;
-  const Titles titles = {{"Q", shape_text(n.nq, n.d_k)},
-                         {"S = " + scores_formula(options), ""},
-                         {"ALiBi", ""},
-                         {"B", ""},
-                         {scaled_formula(options), ""},
+  const Titles titles = {title_of(b, s.q, {"Q", shape_text(n.nq, n.d_k)}),
+                         title_of(b, s.scores, {"S = " + scores_formula(options), ""}),
+                         title_of(b, s.alibi, {"ALiBi", ""}),
+                         title_of(b, s.bias, {"B", ""}),
+                         title_of(b, s.scaled, {scaled_formula(options), ""}),
                          {"mask", mask_note(b)},
-                         {"A", sums ? "rows sum to 1" : shape_text(n.nq, n.nk)},
-                         {"O = AV", ""}};
+                         title_of(b, s.attn, {"A", sums ? "rows sum to 1" : shape_text(n.nq, n.nk)}),
+                         title_of(b, s.out, {"O = AV", ""})};
   Columns columns{b};
   Places at;
   at.q = columns.place(n.d_k, {titles.q});
@@ -182,10 +184,10 @@ Figure layout_head_view(FigureBuilder b) {
   const double left = at.q - row_labels(b, Axis::kQueries, n.nq).extent;
   put_head_headline(b, s, std::round(left), std::min(k_top - keys.extent, v_top) - kTitleHeight - 8);
   using enum MatrixKind;
-  const std::vector<BarSpec> bars = {bar_of(b, kAttn, "A"), bar_of(b, kScores, "S, " + titles.scaled.symbol),
+  const std::vector<BarSpec> bars = {bar_of(b, kAttn, "A"), bar_of(b, kScores, "S, " + scaled_formula(options)),
                                      bar_of(b, kQ, "Q, K, V, O")};
   put_bars(b, bars, at.q, std::max(16.0, b.cell() * static_cast<double>(n.nq)) + 56, 152);
-  return finish(std::move(b));
+  return finish(b);
 }
 
 }  // namespace qkv

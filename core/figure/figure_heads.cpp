@@ -52,6 +52,17 @@ void put_stat(FigureBuilder& b, std::string_view name, double value, double left
   put_text(b, format_fixed(value, 2), number, right, baseline, Align::kRight);
 }
 
+// What the cells show through a lens, as far as there is room from `left` on, at the right.
+void put_lens_name(FigureBuilder& b, MatrixId id, double left, double right, double middle) {
+  if (!has_lens(b, id)) return;
+  const TextStyle style = caption_style(b);
+  const LensName name = lens_matrix_name(*b.lens, id.kind);
+  const std::string unit = title_unit(b, power_of(b.lens->each.at(id)));
+  const bool whole = left + 8 + text_width(b, name.whole + unit, style) <= right;
+  put_text(b, (whole ? name.whole : name.brief) + unit, style, right, centered_baseline(middle, style.size),
+           Align::kRight);
+}
+
 void put_card(FigureBuilder& b, int head, double x, double y, const Card& card) {
   b.figure.rects.push_back({x, y, card.width, card.height, 8, b.colors.line});
   b.figure.rects.push_back({x + 1, y + 1, card.width - 2, card.height - 2, 7, b.colors.panel});
@@ -60,7 +71,9 @@ void put_card(FigureBuilder& b, int head, double x, double y, const Card& card) 
   put_head_dot(b, head, left, middle);
   TextStyle name = title_style(b);
   name.size = 13;
-  put_text(b, "head " + std::to_string(head + 1), name, left + 16, centered_baseline(middle, name.size));
+  const double used =
+      put_text(b, "head " + std::to_string(head + 1), name, left + 16, centered_baseline(middle, name.size));
+  put_lens_name(b, {MatrixKind::kAttn, head}, left + 16 + used, right, middle);
 
   const double top = y + kPadding + kHeadLine;
   put_matrix(b, {MatrixKind::kAttn, head}, left, top);
@@ -83,9 +96,12 @@ Figure layout_heads_view(FigureBuilder b) {
     put_card(b, head, (head % columns) * (card.width + kCardGap), (head / columns) * (card.height + kCardGap), card);
   }
   const int rows = (heads + columns - 1) / columns;
-  put_headline(b, heads == 1 ? "attention weights" : "attention weights of " + std::to_string(heads) + " heads", 0, 0);
-  put_bars(b, {bar_of(b, MatrixKind::kAttn, "")}, 0, rows * (card.height + kCardGap) + 8, 152);
-  return finish(std::move(b));
+  const std::string note =
+      heads == 1 ? "attention weights" : "attention weights of " + std::to_string(heads) + " heads";
+  put_headline(b, with_lens(b, note), 0, 0);
+  const BarSpec bar = bar_of(b, MatrixKind::kAttn, "");
+  put_bars(b, {bar}, 0, rows * (card.height + kCardGap) - kCardGap + bar_room(bar, 24), 152);
+  return finish(b);
 }
 
 }  // namespace qkv

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "core/attention/formula.h"
 #include "core/figure/figure_parts.h"
@@ -6,14 +7,15 @@
 namespace qkv {
 namespace {
 
-Title title_of(const FigureBuilder& b, const FigureMatrix& matrix) {
+Title title_with_shape(const FigureBuilder& b, const FigureMatrix& matrix) {
   const MatrixKind kind = matrix.id.kind;
-  std::string note(kind == MatrixKind::kKeep ? "hatched = hidden" : long_name(kind));
+  Title title{kind == MatrixKind::kScaled ? scaled_formula(b.trace.problem.options) : std::string(symbol(kind)),
+              std::string(kind == MatrixKind::kKeep ? "hatched = hidden" : long_name(kind))};
+  title = title_of(b, matrix.id, std::move(title));
   // The mask is the same for every head.
-  if (is_per_head(kind) && kind != MatrixKind::kKeep) note += " · head " + std::to_string(matrix.id.head + 1);
-  note += " · " + shape_text(matrix.rows(), matrix.cols());
-  return {kind == MatrixKind::kScaled ? scaled_formula(b.trace.problem.options) : std::string(symbol(kind)),
-          std::move(note)};
+  if (is_per_head(kind) && kind != MatrixKind::kKeep) title.note += " · head " + std::to_string(matrix.id.head + 1);
+  title.note += " · " + shape_text(matrix.rows(), matrix.cols());
+  return title;
 }
 
 }  // namespace
@@ -24,14 +26,17 @@ Figure layout_matrix_view(FigureBuilder b) {
   const double width = b.cell() * static_cast<double>(matrix.cols());
   const double height = b.cell() * static_cast<double>(matrix.rows());
 
-  put_row_labels(b, row_labels(b, row_axis(id.kind), matrix.rows()), 0, 0);
+  const AxisLabels beside = row_labels(b, row_axis(id.kind), matrix.rows());
+  put_row_labels(b, beside, 0, 0);
   const AxisLabels above = column_labels(b, col_axis(id.kind), matrix.cols());
   put_column_labels(b, above, 0, 0);
-  put_title(b, title_of(b, matrix), 0, -above.extent - kTitleRise);
+  put_title(b, title_with_shape(b, matrix), 0, -above.extent - kTitleRise);
+  if (has_lens(b, id)) put_headline(b, with_lens(b, ""), -beside.extent, -above.extent - kTitleHeight - 8);
   if (id.kind != MatrixKind::kKeep) {
-    put_bars(b, {bar_of(b, id.kind, "")}, 0, height + 20, std::clamp(width, 120.0, 320.0));
+    const BarSpec bar = bar_of(b, id.kind, "");
+    put_bars(b, {bar}, 0, height + bar_room(bar, 20), std::clamp(width, 120.0, 320.0));
   }
-  return finish(std::move(b));
+  return finish(b);
 }
 
 }  // namespace qkv

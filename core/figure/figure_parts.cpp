@@ -14,14 +14,15 @@ namespace {
 constexpr double kHalfCapital = 0.364;
 constexpr double kSmallLine = 13;   // line distance of 11-pixel labels
 constexpr double kNormalLine = 17;  // and of 13-pixel labels
+constexpr double kCaptionLine = 20;
 constexpr double kShortLabel = 24;  // labels up to this width are thinned rather than turned
 
-TextStyle label_style(const FigureBuilder& b, double size) {
+TextStyle label_style(const FigureSheet& b, double size) {
   return {.size = size, .bold = false, .color = b.colors.dim, .max_width = kMaxLabelWidth};
 }
 
 // Width of the widest label; with `step` only those that are drawn.
-double widest(const FigureBuilder& b, const AxisLabels& labels) {
+double widest(const FigureSheet& b, const AxisLabels& labels) {
   double width = 0;
   for (std::size_t i = 0; i < labels.texts.size(); i += static_cast<std::size_t>(labels.step)) {
     width = std::max(width, text_width(b, labels.texts[i], labels.style));
@@ -29,7 +30,7 @@ double widest(const FigureBuilder& b, const AxisLabels& labels) {
   return std::ceil(width);
 }
 
-void set_names(const FigureBuilder& b, Axis axis, Index count, AxisLabels& labels) {
+void set_names(const FigureSheet& b, Axis axis, Index count, AxisLabels& labels) {
   const AxisNames names(b.session, axis, count, token_style(b.session, b.spec.look));
   for (Index i = 0; i < count; ++i) {
     labels.texts.push_back(names[i]);
@@ -37,7 +38,7 @@ void set_names(const FigureBuilder& b, Axis axis, Index count, AxisLabels& label
   }
 }
 
-TextStyle style_of(const FigureBuilder& b, const AxisLabels& labels, std::size_t index) {
+TextStyle style_of(const FigureSheet& b, const AxisLabels& labels, std::size_t index) {
   TextStyle style = labels.style;
   if (labels.special[index]) style.color = b.colors.faint;
   return style;
@@ -45,25 +46,22 @@ TextStyle style_of(const FigureBuilder& b, const AxisLabels& labels, std::size_t
 
 }  // namespace
 
-FigureBuilder make_builder(const Session& session, const Trace& trace, const FigureSpec& spec,
-                           const TextShaper& shaper) {
-  FigureBuilder b{session, trace, spec, shaper, palette(spec.theme), {}, {}};
+FigureSheet make_sheet(const Session& session, const FigureSpec& spec, const TextShaper& shaper) {
+  FigureSheet b{session, spec, shaper, palette(spec.theme), {}};
   b.figure.theme = spec.theme;
   b.figure.transparent = spec.transparent;
-  b.figure.decimals = spec.look.decimals;
   return b;
 }
 
-TextStyle title_style(const FigureBuilder& b) { return {.size = 14, .bold = true, .color = b.colors.text}; }
-TextStyle note_style(const FigureBuilder& b) { return {.size = 13, .bold = false, .color = b.colors.dim}; }
-TextStyle caption_style(const FigureBuilder& b) { return {.size = 11, .bold = false, .color = b.colors.dim}; }
+TextStyle title_style(const FigureSheet& b) { return {.size = 14, .bold = true, .color = b.colors.text}; }
+TextStyle note_style(const FigureSheet& b) { return {.size = 13, .bold = false, .color = b.colors.dim}; }
+TextStyle caption_style(const FigureSheet& b) { return {.size = 11, .bold = false, .color = b.colors.dim}; }
 
-double text_width(const FigureBuilder& b, std::string_view text, const TextStyle& style) {
+double text_width(const FigureSheet& b, std::string_view text, const TextStyle& style) {
   return b.shaper.measure(text, style).width;
 }
 
-double put_text(FigureBuilder& b, std::string_view text, const TextStyle& style, double x, double baseline,
-                Align align) {
+double put_text(FigureSheet& b, std::string_view text, const TextStyle& style, double x, double baseline, Align align) {
   const TextSize size = b.shaper.measure(text, style);
   const double shift = align == Align::kLeft ? 0 : align == Align::kCenter ? size.width / 2 : size.width;
   const double anchor = align == Align::kLeft ? 0 : align == Align::kCenter ? 0.5 : 1;
@@ -74,40 +72,18 @@ double put_text(FigureBuilder& b, std::string_view text, const TextStyle& style,
 
 double centered_baseline(double middle, double size) { return std::round(middle + kHalfCapital * size); }
 
-double title_width(const FigureBuilder& b, const Title& title) {
+double title_width(const FigureSheet& b, const Title& title) {
   const double symbol = std::ceil(text_width(b, title.symbol, title_style(b)));
   return title.note.empty() ? symbol : symbol + kLabelGap + std::ceil(text_width(b, title.note, note_style(b)));
 }
 
-double put_title(FigureBuilder& b, const Title& title, double x, double baseline) {
+double put_title(FigureSheet& b, const Title& title, double x, double baseline) {
   const double symbol = std::ceil(put_text(b, title.symbol, title_style(b), x, baseline));
   if (title.note.empty()) return symbol;
   return symbol + kLabelGap + put_text(b, title.note, note_style(b), x + symbol + kLabelGap, baseline);
 }
 
-ColorRange scale_of(FigureBuilder& b, MatrixKind kind) {
-  std::optional<ColorRange>& scale = b.scales[static_cast<std::size_t>(kind)];
-  if (!scale) scale = view_range(b.trace, b.spec.look, b.spec.view, kind, b.spec.matrix.head);
-  return *scale;
-}
-
-FigureMatrix& put_matrix(FigureBuilder& b, MatrixId id, double x, double y, bool transposed) {
-  FigureMatrix matrix;
-  matrix.id = id;
-  matrix.values = b.trace.find(id);
-  const bool masked = id.kind == MatrixKind::kAttn || id.kind == MatrixKind::kKeep;
-  if (masked && count_hidden(b.trace) > 0) matrix.keep = &b.trace.keep.get();
-  matrix.transposed = transposed;
-  matrix.x = x;
-  matrix.y = y;
-  matrix.cell_w = matrix.cell_h = b.cell();
-  matrix.colormap = view_colormap(b.spec.look, id.kind);
-  matrix.range = scale_of(b, id.kind);
-  b.figure.matrices.push_back(std::move(matrix));
-  return b.figure.matrices.back();
-}
-
-AxisLabels row_labels(const FigureBuilder& b, Axis axis, Index count) {
+AxisLabels row_labels(const FigureSheet& b, Axis axis, Index count) {
   AxisLabels labels;
   if (axis == Axis::kSingle) return labels;
   set_names(b, axis, count, labels);
@@ -118,7 +94,7 @@ AxisLabels row_labels(const FigureBuilder& b, Axis axis, Index count) {
   return labels;
 }
 
-AxisLabels column_labels(const FigureBuilder& b, Axis axis, Index count) {
+AxisLabels column_labels(const FigureSheet& b, Axis axis, Index count) {
   AxisLabels labels;
   if (axis == Axis::kSingle) return labels;
   set_names(b, axis, count, labels);
@@ -140,7 +116,7 @@ AxisLabels column_labels(const FigureBuilder& b, Axis axis, Index count) {
   return labels;
 }
 
-void put_row_labels(FigureBuilder& b, const AxisLabels& labels, double matrix_x, double matrix_y) {
+void put_row_labels(FigureSheet& b, const AxisLabels& labels, double matrix_x, double matrix_y) {
   for (std::size_t i = 0; i < labels.texts.size(); i += static_cast<std::size_t>(labels.step)) {
     const double middle = matrix_y + (static_cast<double>(i) + 0.5) * b.cell();
     put_text(b, labels.texts[i], style_of(b, labels, i), matrix_x - kLabelGap,
@@ -148,7 +124,7 @@ void put_row_labels(FigureBuilder& b, const AxisLabels& labels, double matrix_x,
   }
 }
 
-void put_column_labels(FigureBuilder& b, const AxisLabels& labels, double matrix_x, double matrix_y) {
+void put_column_labels(FigureSheet& b, const AxisLabels& labels, double matrix_x, double matrix_y) {
   for (std::size_t i = 0; i < labels.texts.size(); i += static_cast<std::size_t>(labels.step)) {
     const double middle = matrix_x + (static_cast<double>(i) + 0.5) * b.cell();
     const double foot = matrix_y - kLabelGap;
@@ -162,11 +138,6 @@ void put_column_labels(FigureBuilder& b, const AxisLabels& labels, double matrix
     b.figure.texts.push_back({labels.texts[i], style_of(b, labels, i), middle + std::sin(labels.angle) * half,
                               foot - std::cos(labels.angle) * half, labels.angle});
   }
-}
-
-BarSpec bar_of(FigureBuilder& b, MatrixKind kind, std::string caption) {
-  const bool empty = view_extent(b.trace, b.spec.view, kind, b.spec.matrix.head).count == 0;
-  return {std::move(caption), view_colormap(b.spec.look, kind), scale_of(b, kind), empty};
 }
 
 namespace {
@@ -194,11 +165,11 @@ std::vector<BarSpec> join_equal(const std::vector<BarSpec>& bars) {
 }
 
 // Returns the width that was needed.
-double put_bar(FigureBuilder& b, const BarSpec& bar, double x, double y, double width) {
+double put_bar(FigureSheet& b, const BarSpec& bar, double x, double y, double width) {
   const TextStyle style = caption_style(b);
   const bool captioned = !bar.caption.empty();
-  const std::string low = end_text(bar.range.low, b.figure.decimals);
-  const std::string high = end_text(bar.range.high, b.figure.decimals);
+  const std::string low = end_text(bar.range.low * bar.factor, b.spec.look.decimals);
+  const std::string high = end_text(bar.range.high * bar.factor, b.spec.look.decimals);
   const std::string single = bar.empty ? "no finite value" : "all " + low;
   const double needed =
       bar.range.flat ? text_width(b, single, style) : text_width(b, low, style) + text_width(b, high, style) + 16;
@@ -217,17 +188,19 @@ double put_bar(FigureBuilder& b, const BarSpec& bar, double x, double y, double 
 
 }  // namespace
 
-double put_bars(FigureBuilder& b, const std::vector<BarSpec>& bars, double x, double y, double width) {
+double bar_room(const BarSpec& bar, double gap) { return bar.caption.empty() ? gap : gap + kCaptionLine; }
+
+double put_bars(FigureSheet& b, const std::vector<BarSpec>& bars, double x, double y, double width) {
   for (const BarSpec& bar : join_equal(bars)) x += put_bar(b, bar, x, y, width) + kColumnGap;
   return y + kBarHeight + 20;
 }
 
-void put_head_dot(FigureBuilder& b, int head, double x, double middle) {
+void put_head_dot(FigureSheet& b, int head, double x, double middle) {
   b.figure.rects.push_back({x, middle - 5, 10, 10, 5, head_color(head)});
   if (head_color_repeats(head)) b.figure.rects.push_back({x + 3, middle - 2, 4, 4, 2, b.colors.panel});
 }
 
-void put_head_band(FigureBuilder& b, int head, double x, double y, double width, double height) {
+void put_head_band(FigureSheet& b, int head, double x, double y, double width, double height) {
   b.figure.rects.push_back({x, y, width, height, std::min({2.0, width / 2, height / 2}), head_color(head)});
   if (!head_color_repeats(head)) return;
   if (width > height) {
@@ -237,7 +210,7 @@ void put_head_band(FigureBuilder& b, int head, double x, double y, double width,
   }
 }
 
-void put_headline(FigureBuilder& b, std::string_view note, double x, double top) {
+void put_headline(FigureSheet& b, std::string_view note, double x, double top) {
   TextStyle style = title_style(b);
   style.max_width = 480;
   const double baseline = top - 20;

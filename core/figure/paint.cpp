@@ -12,7 +12,7 @@ void paint_figure(Canvas& canvas, const Figure& figure, const TextShaper& shaper
     canvas.fill_rectangle({rect.x, rect.y, rect.width, rect.height}, rect.radius, rect.color);
   }
   for (const FigureMatrix& matrix : figure.matrices) {
-    paint_matrix(canvas, matrix, figure.theme, figure.decimals, shaper);
+    paint_matrix(canvas, matrix, figure.theme, shaper);
   }
   for (const FigureBar& bar : figure.bars) paint_bar(canvas, bar, figure.theme);
   for (const FigureText& text : figure.texts) {

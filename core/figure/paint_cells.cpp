@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "core/figure/cell_image.h"
-#include "core/figure/cell_text.h"
 
 namespace qkv {
 namespace {
@@ -118,7 +117,7 @@ class NumberPainter {
   std::unordered_map<std::string, TextSize> sizes_;
 };
 
-void paint_marks(Canvas& canvas, const CellColors& look, int decimals, const TextShaper& shaper) {
+void paint_marks(Canvas& canvas, const CellColors& look, const TextShaper& shaper) {
   const FigureMatrix& m = look.matrix;
   const bool marks = std::min(m.cell_w, m.cell_h) >= kMinMarkedCell;
   if (!marks && !m.numbers) return;
@@ -138,7 +137,7 @@ void paint_marks(Canvas& canvas, const CellColors& look, int decimals, const Tex
         canvas.fill_polygons({&mark, 1}, ink);
       }
       if ((m.numbers || !std::isfinite(value)) && m.number_size > 0) {
-        numbers.paint(cell_text(value, decimals, m.integers), m.number_size, ink, x + m.cell_w / 2, y + m.cell_h / 2);
+        numbers.paint(m.number(row, col), m.number_size, ink, x + m.cell_w / 2, y + m.cell_h / 2);
       }
     }
   }
@@ -146,7 +145,7 @@ void paint_marks(Canvas& canvas, const CellColors& look, int decimals, const Tex
 
 }  // namespace
 
-void paint_matrix(Canvas& canvas, const FigureMatrix& matrix, ThemeName theme, int decimals, const TextShaper& shaper) {
+void paint_matrix(Canvas& canvas, const FigureMatrix& matrix, ThemeName theme, const TextShaper& shaper) {
   const CellColors look(matrix, theme);
   const bool shapes = canvas.pixels_per_unit() == 0;
   const Index cells = matrix.rows() * matrix.cols();
@@ -164,7 +163,7 @@ void paint_matrix(Canvas& canvas, const FigureMatrix& matrix, ThemeName theme, i
     paint_image_cells(canvas, look, grid);
   }
   canvas.end_clip();
-  if (!shapes || cells <= kMostMarkedCells) paint_marks(canvas, look, decimals, shaper);
+  if (!shapes || cells <= kMostMarkedCells) paint_marks(canvas, look, shaper);
 }
 
 // Of a picture of pixels each has the colour of its middle; elsewhere each colour of the table has its share. The image

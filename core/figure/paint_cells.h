@@ -16,7 +16,7 @@ inline constexpr Index kMostMarkedCells = 1 << 16;
 
 // Cells fill exactly cell_w × cell_h units, on pixels whole ones, with exactly the colour of the table; the corners of
 // the whole are rounded.
-void paint_matrix(Canvas& canvas, const FigureMatrix& matrix, ThemeName theme, int decimals, const TextShaper& shaper);
+void paint_matrix(Canvas& canvas, const FigureMatrix& matrix, ThemeName theme, const TextShaper& shaper);
 
 // A colour bar with rounded ends.
 void paint_bar(Canvas& canvas, const FigureBar& bar, ThemeName theme);

@@ -143,6 +143,18 @@ OtherMatrix given_attn(const Session& other) {
   return attn;
 }
 
+std::vector<Matrix> rounded(const std::vector<MatrixD>& heads) {
+  std::vector<Matrix> matrices;
+  for (const MatrixD& head : heads) matrices.push_back(head.cast<float>());
+  return matrices;
+}
+
+MatrixD mean_of(const std::vector<MatrixD>& heads) {
+  MatrixD sum = heads[0];
+  for (std::size_t head = 1; head < heads.size(); ++head) sum += heads[head];
+  return sum / static_cast<double>(heads.size());
+}
+
 }  // namespace
 
 bool Comparison::equal() const {
@@ -242,6 +254,35 @@ Result<Comparison> compare_sessions(const Session& session, const Session& other
   if (!found.ok()) return found.error();
   comparison.differences = std::move(found).value();
   return finish(ours, std::move(comparison), stop);
+}
+
+std::vector<Matrix> our_shown(const Session& session, const Comparison& comparison, std::size_t array) {
+  const OtherMatrix& theirs = comparison.theirs[array];
+  InputCache cache(session.problem, check_session(session).value());
+  const OtherMatrix ours = our_matrix(cache, theirs.kind);
+  return rounded(theirs.mean_of_heads ? std::vector<MatrixD>{mean_of(ours.heads)} : ours.heads);
+}
+
+std::vector<Matrix> their_shown(const Comparison& comparison, std::size_t array) {
+  return rounded(comparison.theirs[array].heads);
+}
+
+std::size_t most_telling(const Comparison& comparison) {
+  const std::vector<Difference>& all = comparison.differences;
+  const auto find = [&](auto fits) {
+    return static_cast<std::size_t>(std::find_if(all.begin(), all.end(), fits) - all.begin());
+  };
+  std::size_t at = all.size();
+  for (const MatrixKind kind : {MatrixKind::kAttn, MatrixKind::kHeadsOut, MatrixKind::kOut}) {
+    if (at == all.size()) at = find([&](const Difference& each) { return each.kind == kind && !each.equal(); });
+  }
+  if (at == all.size()) at = find([](const Difference& each) { return !each.equal(); });
+  if (at == all.size()) at = find([](const Difference& each) { return each.kind == MatrixKind::kAttn; });
+  return at == all.size() ? 0 : at;
+}
+
+int most_telling_head(const Difference& difference) {
+  return difference.first_wrong ? difference.first_wrong->cell.id.head : 0;
 }
 
 std::vector<NamedArray> arrays_of(const Comparison& comparison) {

@@ -61,6 +61,15 @@ Result<Comparison> compare_arrays(const Session& session, const TensorFile& file
 Result<Comparison> compare_sessions(const Session& session, const Session& other, double tolerance = kFloat32Tolerance,
                                     const StopFlag* stop = nullptr);
 
+// An array as float32, by head; one for a mean over the heads. `session` is the one that was compared.
+std::vector<Matrix> our_shown(const Session& session, const Comparison& comparison, std::size_t array);
+std::vector<Matrix> their_shown(const Comparison& comparison, std::size_t array);
+
+// The array to look at first: what most ask for and differs, else the first that does, else the weights.
+std::size_t most_telling(const Comparison& comparison);
+// The head to look at first: of the first wrong cell, else the first.
+int most_telling_head(const Difference& difference);
+
 // "diff_attn", … : theirs − ours as float32, in the shape of ours; NaN where NaN or Inf stand against something else.
 std::vector<NamedArray> arrays_of(const Comparison& comparison);
 

@@ -110,6 +110,18 @@ std::string verdict_words(const Difference& difference) {
   return text;
 }
 
+std::string place_words(const Session& session, const Difference& difference, const MatrixCell& cell,
+                        TokenStyle tokens) {
+  const auto name = [&](Axis axis, Index index) { return AxisNames(session, axis, index + 1, tokens)[index]; };
+  const bool by_head = is_per_head(difference.kind) && difference.errors.size() > 1;
+  return (by_head ? "head " + std::to_string(cell.id.head + 1) + ", " : "") + "row " +
+         name(row_axis(difference.kind), cell.row) + ", column " + name(col_axis(difference.kind), cell.col);
+}
+
+std::string both_words(const CellDifference& cell) {
+  return "ours " + cell_text(cell.ours) + ", theirs " + cell_text(cell.theirs);
+}
+
 DiagnosisWords diagnosis_words(const Comparison& comparison) {
   const Diagnosis& diagnosis = comparison.diagnosis;
   const bool found = !diagnosis.explanations.empty();

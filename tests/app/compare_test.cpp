@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/engine/compare.h"
+#include "core/base/file.h"
 #include "core/session/session_file.h"
 #include "tests/app/harness.h"
 
@@ -26,6 +27,14 @@ class TempFile {
  private:
   std::filesystem::path path_;
 };
+
+// The tab against `other`, compared and drawn.
+void open_comparison(Harness& h, const std::filesystem::path& other) {
+  h.app().compare_with(other);
+  h.frames(1);
+  h.app().wait_for_results();
+  h.frames(3);
+}
 
 Session causal_example() {
   Session session = worked_example();
@@ -58,10 +67,7 @@ TEST_CASE("the tab comes with a comparison, and a click on the first wrong cell 
   Harness h;
   h.frames(2);
   CHECK(!h.has("tab/compare"));
-  h.app().compare_with(other.path());
-  h.frames(1);
-  h.app().wait_for_results();
-  h.frames(3);
+  open_comparison(h, other.path());
   CHECK(h.has("tab/compare"));
   CHECK(h.has("matrix/ours"));
   CHECK(h.has("matrix/theirs"));
@@ -87,28 +93,59 @@ TEST_CASE("the tab comes with a comparison, and a click on the first wrong cell 
 TEST_CASE("an edit is compared anew, and another session takes the tab away") {
   const TempFile other("causal", causal_example());
   Harness h;
-  h.app().compare_with(other.path());
-  h.frames(1);
-  h.app().wait_for_results();
-  h.frames(3);
+  open_comparison(h, other.path());
   CHECK(h.has("compare/first-wrong"));
   h.app().open(causal_example(), {});
   h.frames(2);
   CHECK(!h.has("tab/compare"));
-  h.app().compare_with(other.path());
-  h.frames(1);
-  h.app().wait_for_results();
-  h.frames(3);
+  open_comparison(h, other.path());
   CHECK(h.has("matrix/theirs"));
   CHECK(!h.has("compare/first-wrong"));  // all is equal
 }
 
 TEST_CASE("a file that cannot be compared says why") {
   Harness h;
-  h.app().compare_with("/nowhere/none.npz");
-  h.frames(1);
-  h.app().wait_for_results();
-  h.frames(2);
+  open_comparison(h, "/nowhere/none.npz");
   CHECK(h.has("compare/failure"));
   CHECK(!h.has("matrix/theirs"));
+}
+
+TEST_CASE("the comparison is exported as the tab shows it, and other views beside it") {
+  const TempFile other("causal", causal_example());
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("compare-export-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  Harness h;
+  open_comparison(h, other.path());
+  h.click("compare/matrix/scaled");
+  h.frames(2);
+  const auto export_as = [&](const std::string& name) {
+    h.click("export/path");
+    h.key(Key::kA, true);
+    h.type((folder / name).string());
+    h.click("export/ok");
+    h.frames(2);
+    const Result<Bytes> bytes = read_file(folder / name);
+    REQUIRE(bytes.ok());
+    return std::string(as_text(bytes.value()));
+  };
+  h.key(Key::kE, true);
+  CHECK(!h.has("export/matrix"));  // it is the one that is shown
+  const std::string compared = export_as("a.svg");
+  CHECK(compared.find(">Theirs − ours<") != std::string::npos);
+  CHECK(compared.find(">scaled<") != std::string::npos);
+  h.key(Key::kE, true);
+  h.click("export/view");
+  h.click("export/view/All heads");
+  const std::string heads = export_as("b.svg");
+  CHECK(heads.find("Theirs") == std::string::npos);
+  CHECK(heads.find(">attention weights<") != std::string::npos);
+  // Elsewhere there is no comparison to export.
+  h.click("tab/head");
+  h.frames(2);
+  h.key(Key::kE, true);
+  h.click("export/view");
+  CHECK(h.has("export/view/All heads"));
+  CHECK(!h.has("export/view/The comparison"));
+  std::filesystem::remove_all(folder);
 }

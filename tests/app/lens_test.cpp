@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/engine/lens.h"
+#include "core/base/file.h"
 #include "tests/app/harness.h"
 
 using namespace qkv;
@@ -248,4 +249,23 @@ TEST_CASE("what is too large for a lens goes back to values and says why") {
   CHECK(h.app().lens() == nullptr);
   CHECK(h.app().session().view.lens == Lens::kValues);
   CHECK(h.has("toast/0"));
+}
+
+TEST_CASE("an exported picture shows what the stage shows through its lens") {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("lens-export-" + std::to_string(::getpid()) + ".svg");
+  Harness h;
+  h.click("lens/1");
+  h.frames(2);
+  h.key(Key::kE, true);
+  h.click("export/path");
+  h.key(Key::kA, true);
+  h.type(path.string());
+  h.click("export/ok");
+  h.frames(2);
+  const Result<Bytes> bytes = read_file(path);
+  REQUIRE(bytes.ok());
+  CHECK(as_text(bytes.value()).find("∂L/∂Q") != std::string_view::npos);
+  CHECK(as_text(bytes.value()).find("∂ Σ O² / ∂ ·") != std::string_view::npos);
+  std::filesystem::remove(path);
 }

@@ -84,9 +84,10 @@ Result<Row> measure(const std::vector<Program>& programs, const Case& of, int th
     if (!found.ok()) return found.error();
     row.times.push_back({program.short_name, found.value().library, found.value().setup, {}, 0, found.value().error});
   }
+  ThreadPool pool(threads);
   std::vector<double> fma, exp;
   for (int round = 0; round < protocol.rounds; ++round) {
-    const MachineLimits limits = measure_machine_limits();
+    const MachineLimits limits = measure_machine_limits(pool).held;
     fma.push_back(limits.fma_gflops);
     exp.push_back(limits.exp_gelems);
     for (std::size_t i = 0; i < programs.size(); ++i) {

@@ -32,7 +32,7 @@ struct Times {
 struct Row {
   Case of;
   int threads = 1;
-  MachineLimits limits;      // medians of the rounds
+  MachineLimits limits;      // of one of the threads: medians of what all held before each round
   double limit_ms = 0;       // what the machine needs at least
   std::vector<Times> times;  // ours first
   const Times* best_peer() const;

@@ -88,7 +88,9 @@ std::string table_text(const Machine& machine, const std::vector<Row>& rows) {
                      "; a thread does " + digits(fma) + " GFLOP/s in multiply-adds and " + digits(exp) +
                      " Gelem/s in exponentials.\n";
   for (std::size_t i = 0; i < libraries.size(); ++i) text += (i == 0 ? "" : "; ") + libraries[i];
-  text += ".\nfloat32, d = 64; medians in milliseconds, in brackets as multiples of the machine's limit.\n\n";
+  text +=
+      ".\nfloat32, d = 64; medians in milliseconds, in brackets as multiples of the limit at the rates that "
+      "all threads\nheld before the runs.\n\n";
   return text + markdown(lines);
 }
 

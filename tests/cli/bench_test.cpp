@@ -45,7 +45,8 @@ TEST_CASE("bench names the machine and times every variant and kind of work") {
     // The same number twice: a share of the peak is operations a second over those of all threads.
     const double share = row["gflops"].get<double>() / (peak * row["threads"].get<int>());
     CHECK(row["of_fma_peak"].get<double>() == doctest::Approx(share));
-    CHECK(row["of_limit"].get<double>() > 0);
+    CHECK(row["limit_ms"].get<double>() > 0);
+    CHECK(row["of_limit"].get<double>() == doctest::Approx(row["ms"].get<double>() / row["limit_ms"].get<double>()));
   }
   CHECK(works == std::set<std::string>{"all steps", "edit", "edit to picture", "layer", "output alone", "streamed"});
   for (const std::string variant :

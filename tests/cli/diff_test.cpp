@@ -26,7 +26,8 @@ const std::string kCausal = kData + "sdpa/causal.npz";
 
 TEST_CASE("NumPy's numbers and a trained model's layer are equal to ours") {
   const Finished equal = qkvlab({"diff", kCausal, kCausal, "--causal"});
-  check_says(equal, 0, {"equal, to the last digit: q, k, v, keep\n", "equal, off by at most ", "heads_out (theirs: out)"});
+  check_says(equal, 0,
+             {"equal, to the last digit: q, k, v, keep\n", "equal, off by at most ", "heads_out (theirs: out)"});
   CHECK(!has(equal.out, "cause"));
   const std::string layer = kData + "multi_head_layer.npz";
   CHECK(qkvlab({"diff", layer, layer, "--causal"}).exit_code == 0);
@@ -150,4 +151,45 @@ TEST_CASE("what diff refuses") {
   CHECK(help.exit_code == 0);
   CHECK(has(help.out, "Usage: qkvlab diff FILE OTHER [options]"));
   CHECK(has(help.out, "Exit codes: 0 equal, 1 a cell is wrong, 2 wrong usage, 3 bad input file, 5 cannot write."));
+}
+
+TEST_CASE("the comparison is written as a figure where -o names one") {
+  const TempFolder folder;
+  for (const char* name : {"f.svg", "f.png", "f.pdf"}) {
+    const Finished finished = qkvlab({"diff", kCausal, kCausal, "-o", folder / name});
+    check_says(finished, 1, {"Likely cause"});
+    const std::string figure = read_text(folder / name);
+    CHECK(figure.starts_with(std::string(name) == "f.svg"   ? "<?xml"
+                             : std::string(name) == "f.png" ? "\x89PNG"
+                                                            : "%PDF"));
+  }
+  const std::string svg = read_text(folder / "f.svg");
+  for (const char* text :
+       {">Ours<", ">Theirs<", ">Theirs − ours<", "head 1 of 4 · against causal.npz",
+        "1088 of 1156 cells wrong, off by more than ", "in theirs: there is a causal mask, none in ours"}) {
+    CHECK_MESSAGE(has(svg, text), text);
+  }
+  const std::vector<std::string> words = {"diff", kCausal, kCausal, "-o", folder / "g.svg"};
+  auto with = words;
+  with.insert(with.end(), {"--matrix", "heads_out", "--head", "2", "--theme", "dark", "--cell-px", "9"});
+  CHECK(qkvlab(with).exit_code == 1);
+  CHECK(has(read_text(folder / "g.svg"), "head 3 of 4"));
+  CHECK(has(read_text(folder / "g.svg"), ">heads_out<"));
+}
+
+TEST_CASE("flags of a figure without one, and wrong ones, are refused before or after the work") {
+  const TempFolder folder;
+  const std::vector<std::string> words = {"diff", kCausal, kCausal};
+  const auto refused = [&](std::vector<std::string> more, const std::string& text) {
+    more.insert(more.begin(), words.begin(), words.end());
+    check_refused(qkvlab(more), 2, text);
+  };
+  refused({"--theme", "dark"}, "--theme: is about a figure; let the name after -o end in .png, .svg or .pdf");
+  refused({"-o", folder / "a.npz", "--transparent"}, "--transparent: is about a figure");
+  refused({"--head", "1"}, "--head: is about a figure");
+  refused({"-o", folder / "a.svg", "--matrix", "out2"}, "--matrix: \"out2\" was not compared; there are q, k, v");
+  refused({"-o", folder / "a.svg", "--head", "4"}, "--head");
+  refused({"-o", folder / "a.svg", "--matrix", "keep", "--head", "0"}, "--head: keep is one matrix here");
+  refused({"-o", folder / "a.svg", "--cell-px", "0"}, "--cell-px");
+  CHECK(folder.names().empty());
 }

@@ -1,5 +1,7 @@
 // `qkvlab run --gradient` and `--precision`: the arrays that they add or change, and what they refuse.
+#include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/attention/number_format.h"
 #include "core/tensor_io/tensor_file.h"
@@ -139,5 +141,47 @@ TEST_CASE("targets and formats that cannot be are refused, with what is allowed"
                 "attn has no cell at row 7, column 0: rows are 0 to 6, columns 0 to 6");
   check_refused(qkvlab({"run", file, "--precision", "half", "-o", out}), 2,
                 "--precision: there is no \"half\"; there are float64, float32, bfloat16, float16");
+  CHECK(folder.names().empty());
+}
+
+TEST_CASE("render draws through a lens what run writes") {
+  const TempFolder folder;
+  const std::string file = kData + "sdpa/plain.npz";
+  const auto has = [&](const std::string& name, const std::string& text) {
+    return read_text(folder / name).find(text) != std::string::npos;
+  };
+  check_silent(qkvlab({"render", file, "--lens", "gradient", "-o", folder / "head.svg"}));
+  CHECK(has("head.svg", ">∂L/∂Q"));
+  CHECK(has("head.svg", "∂ Σ O² / ∂ ·"));
+  check_silent(qkvlab({"render", file, "--lens", "gradient", "--target", "attn:1:2:3", "--matrix", "q", "--head", "1",
+                       "-o", folder / "q.svg"}));
+  CHECK(has("q.svg", "∂ A[3, 4] of head 2 / ∂ ·"));
+  check_silent(qkvlab({"render", file, "--lens", "bfloat16", "--view", "heads", "-o", folder / "heads.png", "--layout",
+                       folder / "heads.json"}));
+  CHECK(has("heads.json", "\"shows\": \"bfloat16\""));
+  check_silent(qkvlab({"run", file, "--gradient", "sum-of-squares", "-o", folder / "run.npz"}));
+  check_silent(qkvlab({"render", file, "--lens", "gradient", "--matrix", "scores", "-o", folder / "s.png", "--layout",
+                       folder / "s.json"}));
+  const TensorFile arrays = opened(folder / "run.npz");
+  const std::vector<double> scores = values(arrays, "d_scores");
+  const std::size_t head = scores.size() / arrays.find("d_scores")->shape[0];
+  double largest = 0;
+  for (std::size_t i = 0; i < head; ++i) largest = std::max(largest, std::abs(scores[i]));
+  const auto layout = nlohmann::json::parse(read_text(folder / "s.json"));
+  CHECK(layout["matrices"][0]["range"][1].get<double>() == doctest::Approx(largest).epsilon(1e-6));
+}
+
+TEST_CASE("render refuses a lens, or a target, that there is not") {
+  const TempFolder folder;
+  const std::string file = kData + "sdpa/plain.npz";
+  const auto refused = [&](std::vector<std::string> more, const std::string& text) {
+    more.insert(more.begin(), {"render", file, "-o", folder / "x.svg"});
+    check_refused(qkvlab(more), 2, text);
+  };
+  refused({"--lens", "double"}, "--lens: ");
+  refused({"--target", "sum-of-squares"}, "--target: says what the gradient is of; give it with --lens gradient");
+  refused({"--lens", "float16", "--target", "attn:0:0:0"}, "--target: says what the gradient is of");
+  refused({"--lens", "gradient", "--target", "q:0:0:0"}, "--target: ");
+  refused({"--lens", "gradient", "--target", "attn:0:999:0"}, "--target: ");
   CHECK(folder.names().empty());
 }

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/session/compare_words.h"
 #include "core/session/session_tensors.h"
 #include "tests/core/slow_attention.h"
@@ -109,6 +112,41 @@ TEST_CASE("an array is read in whatever order its axes are") {
   const Comparison of_mean = compared(session, {{"attn", {5, 7}, mean}});
   CHECK(of_mean.equal());
   CHECK(of_mean.theirs[0].mean_of_heads);
+}
+
+TEST_CASE("what ALiBi adds is compared where both have it, and a wrong slope is named") {
+  Problem problem = random_problem(4, 2, 5, 7, 4, 2, 1);
+  problem.options.alibi = true;
+  problem.options.causal = true;
+  const Session session = session_of(problem);
+  const auto added = [](double factor) {
+    std::vector<double> values;
+    for (int h = 0; h < 4; ++h) {
+      for (Index i = 0; i < 5; ++i) {
+        for (Index j = 0; j < 7; ++j) {
+          values.push_back(-factor * slow_slope(h, 4) * std::abs(static_cast<double>(i + 2 - j)));
+        }
+      }
+    }
+    return values;
+  };
+  CHECK(compared(session, {{"alibi", {4, 5, 7}, added(1)}}).equal());
+  const Comparison wrong = compared(session, {{"alibi", {4, 5, 7}, added(4)}});
+  CHECK_FALSE(wrong.equal());
+  CHECK(wrong.differences[0].kind == MatrixKind::kAlibi);
+  REQUIRE(!wrong.diagnosis.explanations.empty());
+  CHECK(wrong.diagnosis.explanations[0].causes[0].id == "alibi-slopes-from-zero");
+  CHECK_FALSE(wrong.diagnosis.inputs_differ);
+  Session plain = session;
+  plain.problem.options.alibi = false;
+  CHECK(refusal(plain, {{"alibi", {4, 5, 7}, added(1)}}) == "\"alibi\": this session has no alibi to compare it with");
+  const Result<Comparison> sessions = compare_sessions(session, session);
+  REQUIRE(sessions.ok());
+  const auto is_alibi = [](const Difference& each) { return each.kind == MatrixKind::kAlibi; };
+  CHECK(std::ranges::count_if(sessions.value().differences, is_alibi) == 1);
+  const Result<Comparison> one_sided = compare_sessions(session, plain);
+  REQUIRE(one_sided.ok());
+  CHECK(std::ranges::none_of(one_sided.value().differences, is_alibi));
 }
 
 TEST_CASE("where two orders fit, the one with fewer wrong cells is taken and said") {

@@ -4,7 +4,7 @@
 #include <array>
 #include <chrono>
 #include <fstream>
-#include <limits>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/attention/kernels/machine_limits.cpp"
@@ -97,41 +97,60 @@ namespace {
 HWY_EXPORT(fma_burst);
 HWY_EXPORT(exp_burst);
 
-// The best rate, in 10⁹ a second, that `burst` reaches within the time; it returns how much it did.
+struct Rates {
+  double best = 0, median = 0;
+};
+
+// Rates, in 10⁹ a second, that `burst` reaches within the time; it returns how much it did.
 template <class Burst>
-double best_rate(double seconds, const Burst& burst) {
+Rates rates_of(double seconds, const Burst& burst) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
-  double best = 0;
-  for (const Clock::time_point begin = Clock::now(); since(begin) < seconds || best == 0;) {
+  std::vector<double> rates;
+  for (const Clock::time_point begin = Clock::now(); since(begin) < seconds || rates.empty();) {
     const Clock::time_point start = Clock::now();
     const double done = burst();
-    if (const double took = since(start); took > 0) best = std::max(best, done / took * 1e-9);
+    if (const double took = since(start); took > 0) rates.push_back(done / took * 1e-9);
   }
-  return best;
+  std::ranges::sort(rates);
+  return {rates.back(), rates[rates.size() / 2]};
 }
 
-}  // namespace
-
-MachineLimits measure_machine_limits(double seconds) {
+MeasuredLimits measure_on_this_thread(double seconds) {
   volatile float sink = 0;
   float result = 0;
-  MachineLimits limits;
-  limits.fma_gflops = best_rate(seconds / 2, [&] {
+  const Rates fma = rates_of(seconds / 2, [&] {
     const double done = HWY_DYNAMIC_DISPATCH(fma_burst)(20000, 0.25F, &result);
     sink = result;
     return done;
   });
   std::array<float, 2048> scores{}, weights{};
   for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = -static_cast<float>(i % 16) / 2;
-  limits.exp_gelems = best_rate(seconds / 2, [&] {
+  const Rates exp = rates_of(seconds / 2, [&] {
     const double done =
         HWY_DYNAMIC_DISPATCH(exp_burst)(50, scores.data(), weights.data(), static_cast<int>(scores.size()), &result);
     sink = result;
     return done;
   });
+  return {{fma.best, exp.best}, {fma.median, exp.median}};
+}
+
+}  // namespace
+
+MeasuredLimits measure_machine_limits(ThreadPool& pool, double seconds) {
+  std::vector<MeasuredLimits> all(static_cast<std::size_t>(pool.threads()));
+  pool.run(pool.threads(),
+           [&](std::ptrdiff_t task, int) { all[static_cast<std::size_t>(task)] = measure_on_this_thread(seconds); });
+  MeasuredLimits limits;
+  const double share = 1.0 / pool.threads();
+  for (const MeasuredLimits& each : all) {
+    limits.best.fma_gflops = std::max(limits.best.fma_gflops, each.best.fma_gflops);
+    limits.best.exp_gelems = std::max(limits.best.exp_gelems, each.best.exp_gelems);
+    limits.held.fma_gflops += share * each.held.fma_gflops;
+    limits.held.exp_gelems += share * each.held.exp_gelems;
+  }
   return limits;
 }
 

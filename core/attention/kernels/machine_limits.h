@@ -1,10 +1,13 @@
-// What one thread of this machine can do at most, measured: the yardstick of benchmarks.
+// What the threads of this machine can do at most, measured: the yardstick of benchmarks.
 #pragma once
 
 #include <string>
 
+#include "core/base/thread_pool.h"
+
 namespace qkv {
 
+// Of one thread.
 struct MachineLimits {
   double fma_gflops = 0;  // 10⁹ float32 operations a second in multiply-adds on registers alone, each counted as two
   double exp_gelems = 0;  // 10⁹ float32 exponentials a second, as in a softmax: from the first-level cache and back
@@ -14,9 +17,14 @@ struct MachineLimits {
   }
 };
 
-// Measures on the calling thread and the SIMD target of kernel_target(). Takes the best of many short bursts, each some
-// ten microseconds, so that other programs disturb little; `seconds` in all.
-MachineLimits measure_machine_limits(double seconds = 0.03);
+struct MeasuredLimits {
+  MachineLimits best;  // of the quickest burst: what a thread can do
+  MachineLimits held;  // of the median burst: what it does now, at the clock and with the neighbours that it has
+};
+
+// Measures on all threads of the pool at once, and the SIMD target of kernel_target(): many bursts, each some ten
+// microseconds; `seconds` in all. `held` is the mean of the threads.
+MeasuredLimits measure_machine_limits(ThreadPool& pool, double seconds = 0.03);
 
 // "AMD EPYC", "Intel(R) Xeon(R) …": the processor's own name, or "unknown processor".
 std::string processor_name();
