@@ -56,15 +56,6 @@ void App::open(Session session, std::filesystem::path path) {
   impl_->replace_session(std::move(session), std::move(path));
 }
 
-void App::open_file(const std::filesystem::path& path) {
-  impl_->with_saved_work([a = impl_.get(), path] { a->load(path); });
-}
-
-void App::open_file(BegunFile file) {
-  impl_->opening.start(file.path, false, std::move(file.reading));
-  impl_->show_if_read();
-}
-
 bool App::prepare_fonts(float scale) {
   impl_->ui.scale = scale;
   if (!impl_->fonts.needs_build(scale)) return false;

@@ -28,6 +28,15 @@ void App::deliver_screenshot(const PixelImage& straight_rgba) {
   if (done) a.preferences.export_folder = a.screenshot_path.parent_path().string();
 }
 
+void App::open_file(const fs::path& path) {
+  impl_->with_saved_work([a = impl_.get(), path] { a->load(path); });
+}
+
+void App::open_file(BegunFile file) {
+  impl_->opening.start(file.path, false, std::move(file.reading));
+  impl_->show_if_read();
+}
+
 // Tensors whose names and shapes leave something open, or that make no session, are asked about.
 void App::Impl::load(const fs::path& from, bool ask_what_is_what) {
   const auto read = [from, origin = history.current().origin](ReadProgress* progress) {

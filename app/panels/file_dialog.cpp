@@ -103,7 +103,8 @@ bool draw_entries(Ui& ui, FileDialogState& state, float height) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (!state.problem.empty() || state.entries.empty())
     draw_label_paragraph(ui, ImGui::GetWindowDrawList(), {at.x + 10, at.y + 8}, ImGui::GetContentRegionAvail().x - 20,
-                         state.problem.empty() ? empty_folder_words(state.purpose) : state.problem, 13, ui.colors().dim);
+                         state.problem.empty() ? empty_folder_words(state.purpose) : state.problem, 13,
+                         ui.colors().dim);
   ImGui::EndChild();
   return taken;
 }

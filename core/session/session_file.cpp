@@ -263,7 +263,8 @@ class SessionReader {
   static bool is_reference(const JsonValue& value) { return value.get_if<JsonValue::Members>() != nullptr; }
 
   template <class T>
-  T from_file(const JsonValue& value, const std::string& place, Role role, Result<T> (*convert)(const Tensor&, std::string_view)) {
+  T from_file(const JsonValue& value, const std::string& place, Role role,
+              Result<T> (*convert)(const Tensor&, std::string_view)) {
     const JsonValue::Members& members = json_.object(value, place);
     json_.only_keys(members, {"file", "name", "bfloat16", "layout", "layer", "batch", "heads", "kv_heads"}, "key",
                     " in " + place);

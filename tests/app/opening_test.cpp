@@ -84,6 +84,7 @@ TEST_CASE("opening: a small session that refers to a large file is read off the 
   h.app().open_file(session.path());
   CHECK(h.app().session().tokens.size() == kBefore);
   wait_until_open(h, 4);
+  REQUIRE(h.app().session().problem.wo);
   CHECK(h.app().session().problem.wo->cols() == 65536);
 }
 
