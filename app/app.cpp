@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/app_impl.h"
+#include "app/engine/pending.h"
 #include "app/panels/concat_tab.h"
 #include "app/panels/head_tab.h"
 #include "app/panels/inspector.h"
@@ -53,10 +54,6 @@ App::~App() = default;
 
 void App::open(Session session, std::filesystem::path path) {
   impl_->replace_session(std::move(session), std::move(path));
-}
-
-void App::open_file(const std::filesystem::path& path) {
-  impl_->with_saved_work([a = impl_.get(), path] { a->load(path); });
 }
 
 bool App::prepare_fonts(float scale) {
@@ -296,7 +293,7 @@ void App::Impl::draw_mapping() {
                      mapped.empty() ? export_folder() / "" : mapped.parent_path() / "");
   }
   // Taken up again when a file was chosen or none.
-  if (mapping.is_waiting && !dialogs.file.open) {
+  if (mapping.is_waiting && !dialogs.file.open && !opening.is_running()) {
     resume(mapping);
     redraw = true;
   }
@@ -328,7 +325,8 @@ void App::Impl::recompute() {
 
 void App::Impl::take_results() {
   if (auto result = engine.take_result()) {
-    engine.recycle(std::exchange(computed, std::move(result)));
+    const auto before = std::exchange(computed, std::move(result));
+    if (before != nullptr && !is_pending(*before)) engine.recycle(before);
     failure.reset();
     ++version;
     redraw = true;
@@ -352,7 +350,7 @@ PictureSource App::Impl::picture_source(const StageInput& in) const {
 }
 
 void App::Impl::update_comparison() {
-  if (compare.shown && compare.asked_for.lock() != computed) {
+  if (compare.shown && !is_pending(*computed) && compare.asked_for.lock() != computed) {
     compare.asked_for = computed;
     compare_engine.request({computed->session, compare.other, ++version});
   }
@@ -372,7 +370,7 @@ void App::Impl::update_lens() {
   follow_target(computed->trace, stage);
   const Lens wanted = history.current().view.lens;
   const LensResult* before = lens.get();
-  if (wanted == Lens::kValues) {
+  if (wanted == Lens::kValues || is_pending(*computed)) {
     lens.reset();
     lens_request.reset();
   } else {

@@ -18,6 +18,7 @@
 
 namespace qkv {
 
+struct BegunFile;
 struct LensResult;
 
 // What the host lends to the program; all of it must outlive the App.
@@ -40,6 +41,8 @@ class App {
   void open(Session session, std::filesystem::path path);
   // Opens a file as the menu would: errors become a message in the window, unsaved work is asked about.
   void open_file(const std::filesystem::path& path);
+  // Goes on with a file whose reading has begun: at once where it has ended, else behind a dialog.
+  void open_file(BegunFile file);
   // Compares with a file and shows it on a tab of its own.
   void compare_with(const std::filesystem::path& path);
   // Edits the session at the end of the next frame, as what a panel emits.

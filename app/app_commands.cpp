@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "app/app_impl.h"
+#include "app/engine/pending.h"
 #include "app/panels/save_arrays.h"
 #include "core/session/tensor_origin.h"
 
@@ -45,6 +46,10 @@ void App::Impl::run(CommandId command) {
       break;
     }
     case CommandId::kExport:
+      if (is_pending(*computed)) {
+        say(kStillComputed);
+        break;
+      }
       open_export_dialog(dialogs.exporting, picture_source(input()), stage, preferences.theme, export_folder());
       break;
     case CommandId::kScreenshot:
@@ -190,9 +195,17 @@ void App::Impl::replace_session(Session session, fs::path from) {
   setup = SetupState{};
   compare = CompareState{};
   ui.focus.clear();
+  engine.forget();
+  lens.reset();
+  lens_request.reset();
+  failure.reset();
+  const auto before = computed;
   recompute();
-  // Panels need a trace to draw: the first is waited for, however large its session.
-  if (computed == nullptr) wait_for_newest();
+  if (computed != before) return;
+  // Until the first result is there panels draw what the session was given, never the session before.
+  computed = pending(history.current());
+  if (before != nullptr && !is_pending(*before)) engine.recycle(before);
+  ++version;
 }
 
 void App::Impl::wait_for_newest() {

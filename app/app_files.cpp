@@ -28,14 +28,38 @@ void App::deliver_screenshot(const PixelImage& straight_rgba) {
   if (done) a.preferences.export_folder = a.screenshot_path.parent_path().string();
 }
 
+void App::open_file(const fs::path& path) {
+  impl_->with_saved_work([a = impl_.get(), path] { a->load(path); });
+}
+
+void App::open_file(BegunFile file) {
+  impl_->opening.start(file.path, false, std::move(file.reading));
+  impl_->show_if_read();
+}
+
 // Tensors whose names and shapes leave something open, or that make no session, are asked about.
 void App::Impl::load(const fs::path& from, bool ask_what_is_what) {
-  std::error_code failed;
-  const std::uintmax_t bytes = fs::file_size(from, failed);
+  const auto read = [from, origin = history.current().origin](ReadProgress* progress) {
+    return qkv::open_file(from, progress, origin.get());
+  };
+  opening.start(from, ask_what_is_what, read);
+  show_if_read();
+}
+
+// A file beside those of the mapping dialog, which waits for it.
+void App::Impl::add_to_mapping(const fs::path& from) {
+  opening.start(from, false, [from](ReadProgress* progress) -> Result<OpenedFile> {
+    Result<TensorFile> file = TensorFile::open(from, {}, progress);
+    if (!file) return file.error();
+    return OpenedFile(std::move(file).value());
+  });
+  show_if_read();
+}
+
+// What has to be read counts: a small file may refer to a large one, or unpack to more.
+void App::Impl::show_if_read() {
   redraw = true;
-  const auto& origin = history.current().origin;
-  if (!failed && bytes >= kLargeFile) return opening.start(from, ask_what_is_what, origin);
-  show_opened({from, ask_what_is_what, qkv::open_file(from, nullptr, origin.get())});
+  if (auto opened = opening.take_at_once()) show_opened(std::move(*opened));
 }
 
 void App::Impl::open_clipboard() {
@@ -46,7 +70,17 @@ void App::Impl::open_clipboard() {
 }
 
 void App::Impl::show_opened(FileOpening::Finished file) {
-  if (!file.opened) return say("Could not open " + file.path.string() + ": " + file.opened.error().message, 9);
+  if (!file.opened) {
+    const std::string deed = dialogs.mapping.is_waiting ? "Could not add " : "Could not open ";
+    const std::string where = file.path.string() + ": ", &message = file.opened.error().message;
+    return say(deed + (message.starts_with(where) ? "" : where) + message, 9);
+  }
+  redraw = true;
+  if (auto* tensors = std::get_if<TensorFile>(&file.opened.value())) {
+    const Status added = add_tensors(dialogs.mapping, file.path, std::move(*tensors));
+    if (!added) say("Could not add " + added.error().message, 9);
+    return;
+  }
   if (Session* session = std::get_if<Session>(&file.opened.value())) {
     if (file.ask_what_is_what) say(file.path.filename().string() + " is a session, which says itself what is what");
     return take_opened(std::move(*session), file.path, true);
@@ -162,9 +196,7 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
       load(chosen, /*ask_what_is_what=*/true);
       break;
     case FilePurpose::kAddTensors:
-      if (const Status added = add_tensors(dialogs.mapping, chosen); !added) {
-        say("Could not add " + added.error().message, 9);
-      }
+      add_to_mapping(chosen);
       break;
     case FilePurpose::kCompare:
       compare_with(chosen);

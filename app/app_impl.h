@@ -123,7 +123,9 @@ struct App::Impl {
 
   // app_files.cpp: files in and out
   void load(const std::filesystem::path& from, bool ask_what_is_what = false);
+  void add_to_mapping(const std::filesystem::path& from);
   void open_clipboard();
+  void show_if_read();  // what `opening` began, where that takes no time
   void show_opened(FileOpening::Finished file);
   void take_opened(Session session, const std::filesystem::path& from, bool is_session);
   void save_to(const std::filesystem::path& to);

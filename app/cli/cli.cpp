@@ -1,12 +1,13 @@
 #include "app/cli/cli.h"
 
 #include <array>
-#include <new>
 #include <utility>
 
 #include "app/cli/commands.h"
 #include "app/cli/map_flags.h"
+#include "app/cli/window_file.h"
 #include "app/platform/window_host.h"
+#include "core/base/no_throw.h"
 
 namespace qkv {
 namespace {
@@ -16,18 +17,6 @@ using cli::Arguments;
 Status open_window(const std::optional<std::string>& file, const cli::MapFlags& mapping,
                    const std::optional<std::string>& scale) {
   WindowOptions options;
-  options.session = worked_example();
-  if (file) {
-    Result<cli::Input> input = cli::open_input(*file, mapping);
-    if (input.ok()) {
-      options.session = std::move(input.value().session);
-      if (input.value().is_own_session) options.path = input.value().path;
-    } else if (!has_any(mapping) && cli::leaves_questions(*file)) {
-      options.asked = *file;
-    } else {
-      return input.error();
-    }
-  }
   if (!file && has_any(mapping)) return usage_error("--map, --with and the like need a FILE of tensors");
   if (scale) {
     const Result<float> value = cli::parse_number("--scale", *scale);
@@ -36,6 +25,11 @@ Status open_window(const std::optional<std::string>& file, const cli::MapFlags& 
       return usage_error("--scale: \"" + *scale + "\" is not a number from 0.5 to 4");
     }
     options.scale = value.value();
+  }
+  if (file) {
+    Result<std::unique_ptr<BegunFile>> begun = cli::begin_window_file(*file, mapping);
+    if (!begun.ok()) return begun.error();
+    options.file = std::move(begun).value();
   }
   return run_window(std::move(options));
 }
@@ -95,11 +89,13 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-  try {
-    return dispatch(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return cli::report(bad_input("not enough memory: every step of every head is kept, so use fewer tokens or heads"));
-  }
+  int code = cli::kExitDone;
+  const Status done = without_throwing(
+      "not enough memory: every step of every head is kept, so use fewer tokens or heads", [&]() -> Status {
+        code = dispatch(argc, argv);
+        return Done{};
+      });
+  return done.ok() ? code : cli::report(done);
 }
 
 }  // namespace qkv

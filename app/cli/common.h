@@ -58,8 +58,8 @@ Error unknown_name(std::string_view flag, std::string_view text, const std::vect
 // A session or tensor file, or an example's name where no such file exists.
 struct Input {
   Session session;
-  std::filesystem::path path;   // the file that was read; empty for the worked example built into the program
-  bool is_own_session = false;  // a session file that the person named: Save may write it
+  std::filesystem::path path;  // the file that was read; empty for the worked example built into the program
+  bool is_session = false;     // not tensors
 };
 // Errors bear the file's name; a name that is neither a file nor an example is told what examples there are. Tensors
 // are mapped as they propose themselves; map_flags.h opens them as a person says.

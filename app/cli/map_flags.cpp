@@ -146,39 +146,31 @@ std::string settling_flag(const MappingQuestion& question, const MapFlags& flags
 }
 
 Result<Input> open_input(const std::string& name, const MapFlags& flags) {
+  ReadingLine line(name);
+  return open_input(name, flags, line.progress());
+}
+
+Result<Input> open_input(const std::string& name, const MapFlags& flags, ReadProgress* progress) {
   const Result<fs::path> path = find_input_file(name);
   if (!path.ok()) {
     // The first example is part of the program, so that it opens even where no assets are installed.
-    if (name == "worked_example") return Input{worked_example(), {}, false};
+    if (name == "worked_example") return Input{worked_example(), {}, true};
     return path.error();
   }
-  ReadingLine line(name);
-  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path.value(), line.progress());
+  Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path.value(), progress);
   if (!opened.ok()) return located(name, with_deed("cannot be read", opened.error()));
   if (TensorFile* file = std::get_if<TensorFile>(&opened.value())) {
     const Result<MappingRequest> request = mapping_request(flags);
     if (!request.ok()) return request.error();
-    const Result<TensorSet> files = tensor_set(name, std::move(*file), flags, line.progress());
+    const Result<TensorSet> files = tensor_set(name, std::move(*file), flags, progress);
     if (!files.ok()) return files.error();
-    return mapped_input(name, files.value(), request.value(), flags, line.progress());
+    return mapped_input(name, files.value(), request.value(), flags, progress);
   }
   if (has_any(flags)) {
     return located(name, usage_error("is a session, which says itself what is what: --map, --with and the like are for "
                                      "files of tensors"));
   }
-  std::error_code problem;  // what a pipe gives is gone by now, and nothing can be saved to it
-  const bool is_own = path.value() == fs::path(name) && fs::is_regular_file(path.value(), problem);
-  return Input{std::move(std::get<Session>(opened.value())), path.value(), is_own};
-}
-
-bool leaves_questions(const std::string& name) {
-  std::error_code problem;
-  if (!fs::is_regular_file(name, problem)) return false;
-  Result<TensorFile> file = TensorFile::open(name);
-  if (!file.ok()) return false;
-  const TensorSet files = {{name, std::move(file).value()}};
-  const MappingProposal proposal = propose_mapping(files);
-  return !proposal.error && !proposal.questions.empty();
+  return Input{std::move(std::get<Session>(opened.value())), path.value(), true};
 }
 
 Result<Input> open_input(const std::string& name) { return open_input(name, MapFlags{}); }

@@ -33,12 +33,11 @@ std::string settling_flag(const MappingQuestion& question, const MapFlags& flags
 // As open_input(name), with the tensors mapped as the flags say. kBadInput for what the flags leave open: the message
 // lists the choices and the flag that settles each.
 Result<Input> open_input(const std::string& name, const MapFlags& flags);
+// The same without a line on the terminal: whoever waits looks at `progress`.
+Result<Input> open_input(const std::string& name, const MapFlags& flags, ReadProgress* progress);
 
 // The input of tensors that are mapped as the request says; the flags name what would settle a question.
 Result<Input> mapped_input(const std::string& name, const TensorSet& files, const MappingRequest& request,
                            const MapFlags& flags, ReadProgress* progress = nullptr);
-
-// Whether `name` is a file of tensors of which a session can be made once questions are answered.
-bool leaves_questions(const std::string& name);
 
 }  // namespace qkv::cli

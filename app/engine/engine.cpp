@@ -134,6 +134,8 @@ void Engine::request(const Session& session) {
   impl_->worker.request(session, small);
 }
 
+void Engine::forget() { impl_->worker.forget(); }
+
 void Engine::recycle(std::shared_ptr<const Computed> shown) {
   if (!shown) return;
   const Shapes& shapes = shown->trace.shapes;

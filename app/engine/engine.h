@@ -31,6 +31,9 @@ class Engine {
   // only the newest request waits; one that has run for long is cancelled for it.
   void request(const Session& session);
 
+  // Another session is opened: no result of those before is handed out any more.
+  void forget();
+
   // Takes back a result that is no longer shown: the next request is an edit of it, in its memory, as soon as nobody
   // else holds it. Results that are too large to be held twice are let go.
   void recycle(std::shared_ptr<const Computed> shown);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "core/attention/forward.h"
+#include "core/base/no_throw.h"
 
 namespace qkv {
 
@@ -42,7 +44,7 @@ class NewestWorker {
     std::unique_lock lock(mutex_);
     if (small && !running_) {
       waiting_.reset();
-      finished_ = compute_(request, nullptr, [](Product) {});
+      finished_ = compute(request, nullptr, [](Product) {});
       return;
     }
     waiting_ = std::move(request);
@@ -50,6 +52,15 @@ class NewestWorker {
     if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
     lock.unlock();
     changed_.notify_all();
+  }
+
+  // What was asked for counts no more: no result of it is handed out.
+  void forget() {
+    const std::scoped_lock lock(mutex_);
+    waiting_.reset();
+    finished_.reset();
+    if (running_) stop_ = true;
+    ++generation_;
   }
 
   // The newest finished result if there is one that the last call did not return.
@@ -84,6 +95,12 @@ class NewestWorker {
   // A running computation older than this gives way to a newer request; a younger one is let finish, so that a drag
   // keeps showing results.
   static constexpr auto kPatience = std::chrono::milliseconds(400);
+  // An exception must not leave the worker's thread.
+  Outcome compute(const Request& request, const StopFlag* stop, const Publish& publish) const {
+    return without_throwing("the result does not fit in memory: use fewer tokens or heads",
+                            [&] { return compute_(request, stop, publish); });
+  }
+
   bool is_late() const { return std::chrono::steady_clock::now() - started_ > kPatience; }
 
   void work() {
@@ -95,18 +112,20 @@ class NewestWorker {
       waiting_.reset();
       running_ = true;
       stop_ = false;
+      const std::uint64_t generation = generation_;
       started_ = std::chrono::steady_clock::now();
       lock.unlock();
-      Outcome outcome = compute_(request, &stop_, [this](Product product) {
+      Outcome outcome = compute(request, &stop_, [this, generation](Product product) {
         {
           const std::scoped_lock publishing(mutex_);
-          if (!stop_) finished_ = std::move(product);
+          if (!stop_ && generation == generation_) finished_ = std::move(product);
         }
         if (wake_) wake_();
       });
       lock.lock();
       running_ = false;
-      if (outcome.ok() || outcome.error().code != ErrorCode::kCancelled) finished_ = std::move(outcome);
+      const bool is_given_up = !outcome.ok() && outcome.error().code == ErrorCode::kCancelled;
+      if (!is_given_up && generation == generation_) finished_ = std::move(outcome);
       changed_.notify_all();
       if (wake_) {
         lock.unlock();
@@ -123,6 +142,7 @@ class NewestWorker {
   std::optional<Request> waiting_;
   std::optional<Outcome> finished_;
   bool running_ = false, quit_ = false;
+  std::uint64_t generation_ = 0;  // counts forget()
   std::chrono::steady_clock::time_point started_;
   StopFlag stop_ = false;
   std::thread worker_;

@@ -103,7 +103,7 @@ bool draw_entries(Ui& ui, FileDialogState& state, float height) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (!state.problem.empty() || state.entries.empty())
     draw_label_paragraph(ui, ImGui::GetWindowDrawList(), {at.x + 10, at.y + 8}, ImGui::GetContentRegionAvail().x - 20,
-                         state.problem.empty() ? "Nothing here that can be opened." : state.problem, 13,
+                         state.problem.empty() ? empty_folder_words(state.purpose) : state.problem, 13,
                          ui.colors().dim);
   ImGui::EndChild();
   return taken;
@@ -144,6 +144,10 @@ void draw_labels_switch(Ui& ui, bool& labels) {
 }
 
 }  // namespace
+
+const char* empty_folder_words(FilePurpose purpose) {
+  return is_for_reading(purpose) ? "Nothing here that can be opened." : "Nothing here yet. Type a name below.";
+}
 
 void open_file_dialog(FileDialogState& state, FilePurpose purpose, const fs::path& at) {
   state.open = state.just_opened = true;

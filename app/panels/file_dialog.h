@@ -40,6 +40,9 @@ struct FileDialogState {
 // Starts the dialog in `at`'s folder with its name filled in.
 void open_file_dialog(FileDialogState& state, FilePurpose purpose, const std::filesystem::path& at);
 
+// What stands where a folder has nothing to choose from.
+const char* empty_folder_words(FilePurpose purpose);
+
 // The path that was chosen. An existing file is asked about before it is handed out for writing.
 std::optional<std::filesystem::path> draw_file_dialog(Ui& ui, FileDialogState& state);
 

@@ -118,7 +118,7 @@ std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool bu
   const bool sink = !in.computed.session.problem.options.sink.empty();
   if (d.warnings.nan_outputs == 0 && !given_nan && d.warnings.dead_rows == 0 && d.worst_row_sum <= 1e-5 && !d.refining)
     words.push_back({sink ? "rows and sink sum to 1" : "rows sum to 1", ui.colors().good});
-  else if (is_weights_only(in.computed.trace.problem.source) && d.warnings.unnormalised_rows == 0 &&
+  else if (is_weights_only(in.computed.trace.problem.source) && !d.refining && d.warnings.unnormalised_rows == 0 &&
            d.warnings.nan_inputs == 0)
     words.push_back({"rows sum to 1, off by at most " + format_value(d.worst_row_sum, 4), ui.colors().good});
   return words;
@@ -199,11 +199,11 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
     x += text_width(ui, FontRole::kSmall11, text) + 22;
   };
   word(shapes, ui.colors().dim);
-  const double ms = in.computed.trace.seconds * 1e3;
+  const double ms = in.computed.trace.seconds * 1e3;  // 0 where nothing is computed yet
   const std::string time = ms < 0.1   ? format_fixed(ms * 1e3, 0) + " µs"
                            : ms < 1e4 ? format_fixed(ms, ms < 10 ? 2 : 0) + " ms"
                                       : format_fixed(ms / 1e3, 1) + " s";
-  word(time, ui.colors().dim);
+  if (ms > 0) word(time, ui.colors().dim);
   if (!status.failure.empty())
     word("these are the last numbers: " + status.failure, ui.colors().bad);
   else

@@ -239,19 +239,23 @@ void draw_color_bars(Ui& ui, const StageInput& in, const StageState& state, ImVe
     const auto* named =
         std::find_if(std::begin(kNames), std::end(kNames), [&](const Named& n) { return n.group == group; });
     const MatrixId id{named->kind, 0};
+    // The ends of a scale of which no value is known yet would say something about them.
+    const bool is_known = !in.computed.digest.refining || shown_extent(in, id).count > 0;
+    const ImVec2 bar = at;
+    at.x += 144 + 32;
+    if (!is_known) continue;
     const std::string name = lens_bar_name(in, id, named->text);
     std::optional<float> mark;
     if (focus && scale_group(focus->id.kind) == group)
       if (const ShownCells cells = displayed_cells(in, focus->id); focus->row < cells.rows && focus->col < cells.cols)
         mark = cells.at(focus->row, focus->col);
-    draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {at.x, at.y - 22}, ui.colors().dim, name);
+    draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {bar.x, bar.y - 22}, ui.colors().dim, name);
     ColorRange range = shown_range(in, id);
     const float factor = lens_bar_factor(in, id);
     range.low *= factor;
     range.high *= factor;
     if (mark) *mark *= factor;
-    draw_bar(ui, at, 144, shown_colormap(in, id), range, mark, in.session.view.decimals);
-    at.x += 144 + 32;
+    draw_bar(ui, bar, 144, shown_colormap(in, id), range, mark, in.session.view.decimals);
   }
 }
 

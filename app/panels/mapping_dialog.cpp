@@ -41,16 +41,57 @@ NamedTensors named(const fs::path& path, TensorFile file) {
   return {name_text(path), std::move(file), problem ? fs::path() : whole.lexically_normal()};
 }
 
-// What there is to say of the files, and the proposal.
-void take_files(MappingDialogState& state, ReadProgress* progress = nullptr) {
+// The proposal anew, and why there is nothing to read yet; true where there is.
+bool look(MappingDialogState& state) {
+  state.reading.give_up();
+  state.opens_when_read = false;
+  state.session.reset();
+  state.proposal = propose_mapping(state.files, state.request);
+  state.result.clear();
+  if (state.proposal.error) {
+    state.result = state.proposal.error->message;
+    if (state.proposal.modules.empty()) state.result += ". Choose them at the left, or add the file that has them.";
+  } else if (!state.proposal.questions.empty()) {
+    state.result = "Answer the question above to see what will be opened.";
+  }
+  return state.result.empty();
+}
+
+void take_session(MappingDialogState& state, Result<Session> session) {
+  if (!session.ok()) {
+    state.opens_when_read = false;
+    state.result = session.error().message;
+    return;
+  }
+  state.session = std::move(session).value();
+  state.result = shapes_text(check_session(*state.session).value());
+}
+
+// Reads what the mapping makes. Holds all that it needs: the state may change meanwhile.
+Reading<Session>::Read reader_of(const MappingDialogState& state) {
+  std::string title = state.path.empty() ? "clipboard" : sanitize_utf8(state.path.stem().string());
+  return [files = state.files, mapping = state.proposal.mapping, title = std::move(title)](ReadProgress* progress) {
+    return apply_mapping(files, mapping, title, progress);
+  };
+}
+
+void start_reading(MappingDialogState& state) {
+  state.reading.start(std::make_unique<Reading<Session>>(reader_of(state)));
+  if (!state.reading.current()->ends_at_once()) return;
+  take_session(state, *state.reading.take());
+}
+
+// What there is to say of the files, and the proposal. True where nothing is open: it can be read.
+bool take_files(MappingDialogState& state) {
   const auto has_uint16 = [](const NamedTensors& each) {
     return !each.bfloat16.empty() || !bfloat16_candidates(each.file).empty();
   };
   const auto reads_bfloat16 = [](const NamedTensors& each) { return !each.bfloat16.empty(); };
   state.has_uint16 = std::ranges::any_of(state.files, has_uint16);
   state.uint16_is_bfloat16 = std::ranges::any_of(state.files, reads_bfloat16);
-  propose(state, progress);
+  const bool is_clear = look(state);
   state.chosen = roles_of(shown_kind(state)).front();
+  return is_clear;
 }
 
 void begin(MappingDialogState& state, const std::string& name, const fs::path& path) {
@@ -90,26 +131,8 @@ void draw_content(Ui& ui, MappingDialogState& state) {
 
 }  // namespace
 
-void mapping_parts::propose(MappingDialogState& state, ReadProgress* progress) {
-  state.proposal = propose_mapping(state.files, state.request);
-  state.session.reset();
-  if (state.proposal.error) {
-    state.result = state.proposal.error->message;
-    if (state.proposal.modules.empty()) state.result += ". Choose them at the left, or add the file that has them.";
-    return;
-  }
-  if (!state.proposal.questions.empty()) {
-    state.result = "Answer the question above to see what will be opened.";
-    return;
-  }
-  const std::string title = state.path.empty() ? "clipboard" : sanitize_utf8(state.path.stem().string());
-  Result<Session> session = apply_mapping(state.files, state.proposal.mapping, title, progress);
-  if (!session.ok()) {
-    state.result = session.error().message;
-    return;
-  }
-  state.session = std::move(session).value();
-  state.result = shapes_text(check_session(*state.session).value());
+void mapping_parts::propose(MappingDialogState& state) {
+  if (look(state)) start_reading(state);
 }
 
 void open_mapping_dialog(MappingDialogState& state, const fs::path& path, TensorFile file, ReadProgress* progress,
@@ -117,32 +140,30 @@ void open_mapping_dialog(MappingDialogState& state, const fs::path& path, Tensor
   begin(state, name_text(path), path);
   state.files = {named(path, std::move(file))};
   if (origin != nullptr && is_from(*origin, state.files.front().path)) {
-    Reopened again = reopen(*origin, std::move(state.files.front()));
+    Reopened again = reopen(*origin, std::move(state.files.front()), progress);
     state.files = std::move(again.files);
     state.request = std::move(again.request);
     state.is_remembered = true;
     for (const std::string& missing : again.missing) state.note += (state.note.empty() ? "" : "; ") + missing;
   }
-  take_files(state, progress);
+  if (take_files(state)) take_session(state, reader_of(state)(progress));
 }
 
 void open_text_dialog(MappingDialogState& state, const std::string& name, TensorFile file) {
   begin(state, name, {});
   state.files = {{name, std::move(file)}};
-  take_files(state);
+  if (take_files(state)) start_reading(state);
 }
 
-Status add_tensors(MappingDialogState& state, const fs::path& path) {
-  Result<TensorFile> opened = TensorFile::open(path);
-  if (!opened.ok()) return Error{opened.error().code, name_text(path) + ": " + opened.error().message};
-  NamedTensors file = named(path, std::move(opened).value());
+Status add_tensors(MappingDialogState& state, const fs::path& path, TensorFile opened) {
+  NamedTensors file = named(path, std::move(opened));
   const auto has_place = [&](const NamedTensors& each) { return !file.path.empty() && each.path == file.path; };
   if (std::ranges::any_of(state.files, has_place)) return bad_input(file.name + " is there already");
   const auto has_name = [&](const NamedTensors& each) { return each.name == file.name; };
   if (std::ranges::any_of(state.files, has_name)) file.name = sanitize_utf8(file.path.string());
   if (state.uint16_is_bfloat16) file = with_bfloat16(std::move(file));
   state.files.push_back(std::move(file));
-  take_files(state);
+  if (take_files(state)) start_reading(state);
   return Done{};
 }
 
@@ -153,12 +174,14 @@ void resume(MappingDialogState& state) {
 
 std::optional<Session> draw_mapping_dialog(Ui& ui, MappingDialogState& state) {
   const std::string title = "What is what in " + state.name;
+  if (auto session = state.reading.take()) take_session(state, std::move(*session));
   if (!begin_modal(ui, "mapping-dialog", title, {kWidth, kHeight}, state.open, state.just_opened)) return std::nullopt;
   draw_content(ui, state);
   draw_letters(ui, state.is_remembered ? 312 : 200);
   std::optional<Session> confirmed;
   const int button = modal_buttons(ui, "mapping", "Open", state.is_remembered ? "Start over" : "");
-  if (button == 1 && state.session) {
+  if (button == 1) state.opens_when_read = state.session || state.reading.current() != nullptr;
+  if (state.opens_when_read && state.session) {
     confirmed = std::move(state.session);
     state.open = false;
   }
@@ -169,7 +192,7 @@ std::optional<Session> draw_mapping_dialog(Ui& ui, MappingDialogState& state) {
     state.request = MappingRequest{};
     state.is_remembered = false;
     state.note.clear();
-    take_files(state);
+    if (take_files(state)) start_reading(state);
   }
   if (state.wants_file) {
     state.is_waiting = true;

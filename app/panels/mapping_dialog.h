@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/engine/reading.h"
 #include "app/ui/controls.h"
 #include "core/session/tensor_origin.h"
 
@@ -24,6 +25,8 @@ struct MappingDialogState {
   Role chosen = Role::kQ;          // the role that a click on a tensor fills
   std::optional<Session> session;  // what Open opens; none while something is not clear
   std::string result;              // what it will be, or why there is nothing to open
+  NewestReading<Session> reading;  // of what the answers make: there is no session before it is read
+  bool opens_when_read = false;    // Open was pressed meanwhile
   bool is_remembered = false;      // begins with the mapping of the session that is open
   std::string note;                // what is not as it was then
   NumberEntry entry;
@@ -34,8 +37,8 @@ void open_mapping_dialog(MappingDialogState& state, const std::filesystem::path&
                          ReadProgress* progress = nullptr, const TensorOrigin* origin = nullptr);
 // The same for tensors that are no file; `name` is where they are ("the clipboard").
 void open_text_dialog(MappingDialogState& state, const std::string& name, TensorFile file);
-// Another file beside the first. The error of a file that cannot be opened.
-Status add_tensors(MappingDialogState& state, const std::filesystem::path& path);
+// Another file beside the first. The error of one that is there already.
+Status add_tensors(MappingDialogState& state, const std::filesystem::path& path, TensorFile file);
 // Shows a dialog that waits again.
 void resume(MappingDialogState& state);
 

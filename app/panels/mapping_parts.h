@@ -12,8 +12,9 @@ namespace qkv::mapping_parts {
 
 inline constexpr float kRow = 28;
 
-// Proposes anew; after every answer.
-void propose(MappingDialogState& state, ReadProgress* progress = nullptr);
+// Proposes anew, after every answer; reads what that makes, off the UI thread where it is much. What was being read for
+// the answer before is given up.
+void propose(MappingDialogState& state);
 // The kind of source that the roles are shown of, and those roles.
 InputKind shown_kind(const MappingDialogState& state);
 std::vector<Role> roles_of(InputKind kind);

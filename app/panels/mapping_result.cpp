@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "app/panels/mapping_parts.h"
+#include "app/panels/reading_bar.h"
 #include "core/base/number_text.h"
 
 namespace qkv::mapping_parts {
@@ -46,6 +47,15 @@ bool needs_heads(const MappingDialogState& state) {
          std::ranges::any_of(proposal.mapping.tensors, is_grouped);
 }
 
+// Heads that the role's tensor holds, by its shape and layout.
+int count_heads(const MappingDialogState& state, Role role) {
+  const MappedTensor* mapped = state.proposal.mapping.find(role);
+  const TensorInfo* info = mapped == nullptr ? nullptr : state.files[mapped->file].file.find(mapped->name);
+  if (info == nullptr) return 1;
+  const Result<CellMap> map = map_cells(role, mapped->name, info->shape, mapped->reading);
+  return map.ok() ? static_cast<int>(map.value().matrices.size()) : 1;
+}
+
 // As asked for, else as they come out.
 struct Heads {
   int of_q = 1, of_kv = 1;
@@ -55,6 +65,8 @@ Heads heads_of(const MappingDialogState& state) {
   if (state.session) {
     const Result<Shapes> shapes = check_session(*state.session);
     if (shapes.ok()) heads = {shapes.value().heads, shapes.value().kv_heads};
+  } else if (state.proposal.kind == InputKind::kDirect) {  // whose cells are still being read
+    heads = {std::max(heads.of_q, count_heads(state, Role::kQ)), std::max(heads.of_kv, count_heads(state, Role::kK))};
   }
   if (state.request.heads) heads.of_q = *state.request.heads;
   if (state.request.kv_heads) heads.of_kv = *state.request.kv_heads;
@@ -156,6 +168,13 @@ void draw_result(Ui& ui, MappingDialogState& state) {
   draw_remembered(ui, state, width);
   draw_numbers(ui, state);
   draw_question(ui, state, width);
+  if (const Reading<Session>* reading = state.reading.current()) {
+    const std::string text = state.opens_when_read ? "It opens as soon as it is read." : "Reading what will be opened.";
+    const ImVec2 top = ImGui::GetCursorScreenPos();
+    draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kText13, top, ui.colors().dim, text);
+    ImGui::SetCursorScreenPos({top.x, top.y + 26});
+    return draw_reading_bar(ui, "mapping/reading", reading->progress());
+  }
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const bool is_wrong = !state.session && (state.proposal.error || state.proposal.questions.empty());
   const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, width, state.result, 13,

@@ -66,15 +66,14 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
   }
 }
 
-void draw_title(Ui& ui, const StageInput& in, const MatrixCanvas& canvas) {
-  const MatrixPlace& place = canvas.place;
+void draw_title(Ui& ui, const StageInput& in, const MatrixPlace& place, double cell_w) {
   if (place.title.empty()) return;
   constexpr float kBeside = 26;   // that a title may stand out, less than matrices are apart
   constexpr double kNumber = 20;  // narrower cells have no numbers
   const bool foreign = place.foreign != nullptr;
   const std::string title = foreign ? place.title
                                     : lens_title(ui, in, place.id, place.transposed, place.title,
-                                                 {place.size.x + kBeside, canvas.cell_w() >= kNumber});
+                                                 {place.size.x + kBeside, cell_w >= kNumber});
   const std::string subtitle = foreign ? place.subtitle : lens_subtitle(in, place.id, place.subtitle);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float top = place.min.y - (place.col_labels ? place.top_room : 0) - place.bar_room - 22;

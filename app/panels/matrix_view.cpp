@@ -154,6 +154,19 @@ void name_cells(Ui& ui, const MatrixCanvas& canvas, const std::string& name) {
     }
 }
 
+// The place of a matrix that is being computed.
+void draw_pending(Ui& ui, const StageInput& in, const MatrixPlace& place) {
+  const ImVec2 max{place.min.x + place.size.x, place.min.y + place.size.y};
+  ui.widgets->add("pending/" + matrix_name(place.id), place.min, max);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRect({place.min.x - 0.5f, place.min.y - 0.5f}, {max.x + 0.5f, max.y + 0.5f}, to_u32(ui.colors().line),
+                kMatrixCornerRadius, 0, 1);
+  const std::string_view words = "computing …";
+  const bool fits = text_width(ui, FontRole::kSmall11, words) <= place.size.x;
+  draw_text_in(ui, list, FontRole::kSmall11, place.min, max, ui.colors().dim, fits ? words : "…", TextAlign::kCenter);
+  draw_title(ui, in, place, 0);
+}
+
 }  // namespace
 
 MatrixPlace place_at(MatrixId id, Axis rows, Axis cols, ImVec2 min, ImVec2 size, std::string title,
@@ -177,6 +190,7 @@ std::string matrix_name(MatrixId id) {
 
 bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPlace& place, ActionQueue& queue) {
   const ShownCells cells = cells_at(in, place);
+  if (!cells && in.computed.digest.refining && place.foreign == nullptr) draw_pending(ui, in, place);
   if (!cells || cells.rows == 0 || cells.cols == 0 || place.size.x < 1 || place.size.y < 1) return false;
   MatrixCanvas canvas = make_canvas(state, place, cells);
   if (state.selection && state.selection->id == place.id) {
@@ -203,7 +217,7 @@ bool draw_matrix(Ui& ui, const StageInput& in, StageState& state, const MatrixPl
   if (place.row_labels) draw_row_labels(ui, in, state, canvas);
   if (place.col_labels) draw_col_labels(ui, in, state, canvas);
   draw_axis_tips(ui, in, state, place, canvas.rows, canvas.cols);
-  draw_title(ui, in, canvas);
+  draw_title(ui, in, place, canvas.cell_w());
   name_cells(ui, canvas, name);
   if (state.scrub.active && state.scrub.cell.id == place.id) {
     ImVec2 lo, hi;

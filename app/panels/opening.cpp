@@ -5,34 +5,12 @@
 #include <utility>
 
 #include "app/panels/modal.h"
+#include "app/panels/reading_bar.h"
 #include "app/reading_words.h"
 #include "app/ui/keys.h"
 #include "core/session/session_file.h"
 
 namespace qkv {
-namespace {
-
-// A bar over the whole width, with words and a percentage below it.
-void draw_progress(Ui& ui, const ReadProgress& progress) {
-  constexpr float kBar = 6, kText = 20;
-  const auto share = static_cast<float>(share_read(progress));
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = ImGui::GetContentRegionAvail().x;
-  const ImVec2 end{at.x + width, at.y + kBar};
-  ui.widgets->add("opening/progress", at, end);
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddRectFilled(at, end, to_u32(ui.colors().line), kBar / 2);
-  // Not narrower than its round ends.
-  const float filled = std::max(kBar, width * share);
-  if (share > 0) list->AddRectFilled(at, {at.x + filled, end.y}, to_u32(ui.colors().accent), kBar / 2);
-  const ImVec2 below{at.x, end.y + 4}, corner{end.x, end.y + 4 + kText};
-  draw_text_in(ui, list, FontRole::kText13, below, corner, ui.colors().text, reading_words(progress), TextAlign::kLeft);
-  draw_text_in(ui, list, FontRole::kText13, below, corner, ui.colors().dim, percent_words(progress), TextAlign::kRight);
-  ImGui::SetCursorScreenPos({at.x, corner.y});
-}
-
-}  // namespace
-
 Result<OpenedFile> open_file(const std::filesystem::path& path, ReadProgress* progress, const TensorOrigin* origin) {
   Result<std::variant<Session, TensorFile>> opened = open_session_or_tensors(path, progress);
   if (!opened) return opened.error();
@@ -59,62 +37,53 @@ Result<OpenedFile> open_text(std::string_view text) {
   return OpenedFile(std::move(asked));
 }
 
-FileOpening::~FileOpening() {
-  for (Job& job : jobs_) job.progress.cancel();
-}
+void FileOpening::give_up() { readings_.give_up(); }
 
-void FileOpening::give_up() {
-  if (Job* job = std::exchange(current_, nullptr)) job->progress.cancel();
-}
-
-std::size_t FileOpening::threads() const {
-  return static_cast<std::size_t>(std::ranges::count_if(jobs_, [](const Job& job) { return !job.done.load(); }));
+void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what, Read read) {
+  start(path, ask_what_is_what, std::make_unique<Reading<OpenedFile>>(std::move(read), wake_));
 }
 
 void FileOpening::start(const std::filesystem::path& path, bool ask_what_is_what,
-                        const std::shared_ptr<const TensorOrigin>& origin) {
-  give_up();
-  std::erase_if(jobs_, [](const Job& job) { return job.done.load(); });
-  Job& job = jobs_.emplace_back();
-  job.path = path;
-  job.ask_what_is_what = ask_what_is_what;
+                        std::unique_ptr<Reading<OpenedFile>> reading) {
+  readings_.start(std::move(reading));
+  path_ = path;
+  ask_what_is_what_ = ask_what_is_what;
   std::error_code failed;
-  job.bytes = std::filesystem::file_size(path, failed);
-  current_ = &job;
+  bytes_ = std::filesystem::file_size(path, failed);
+  if (failed) bytes_ = 0;
   open_ = just_opened_ = true;
-  job.thread = std::jthread([&job, origin, wake = wake_] {
-    job.opened = open_file(job.path, &job.progress, origin.get());
-    job.done = true;
-    if (wake) wake();
-  });
 }
 
 std::optional<FileOpening::Finished> FileOpening::take() {
-  if (current_ == nullptr || !current_->done) return std::nullopt;
-  Job& job = *std::exchange(current_, nullptr);
-  open_ = false;
-  return Finished{job.path, job.ask_what_is_what, std::move(*job.opened)};
+  std::optional<Result<OpenedFile>> opened = readings_.take();
+  if (!opened) return std::nullopt;
+  open_ = just_opened_ = false;
+  return Finished{path_, ask_what_is_what_, std::move(*opened)};
+}
+
+std::optional<FileOpening::Finished> FileOpening::take_at_once() {
+  if (!is_running() || !readings_.current()->ends_at_once()) return std::nullopt;
+  return take();
 }
 
 void FileOpening::draw(Ui& ui) {
-  if (!begin_modal(ui, "opening", "Opening " + (current_ ? current_->path.filename().string() : std::string()),
-                   {460, 236}, open_, just_opened_)) {
+  if (!begin_modal(ui, "opening", "Opening " + path_.filename().string(), {460, 236}, open_, just_opened_)) {
     return;
   }
-  if (current_ == nullptr) {
+  if (!is_running()) {
     open_ = false;
     return end_modal(open_);
   }
-  const std::string text = "The file has " + mebibytes(current_->bytes) +
+  const ReadProgress& progress = readings_.current()->progress();
+  const std::string text = "The file has " + mebibytes(bytes_) +
                            ". Only the tensors that are shown are read; as float32 they take up to " +
-                           mebibytes(2 * std::max<std::uintmax_t>(current_->bytes, current_->progress.total())) +
+                           mebibytes(2 * std::max<std::uintmax_t>(bytes_, progress.total())) +
                            " of memory. The session that is open stays until then.";
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, ImGui::GetContentRegionAvail().x, text,
                                           13, ui.colors().dim);
   ImGui::SetCursorScreenPos({at.x, at.y + used + 16});
-  draw_progress(ui, current_->progress);
-  ui.redraw_within(0.1);
+  draw_reading_bar(ui, "opening/progress", progress);
   if (modal_buttons(ui, "opening", {}) == 2 || take_escape(ui)) {
     give_up();
     open_ = false;

@@ -1,34 +1,37 @@
-// A large file on its way into the window: read off the UI thread; a dialog says how far it is and can stop it.
+// A file on its way into the window: read off the UI thread, where a dialog says how far it is and can stop it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <variant>
 
+#include "app/engine/reading.h"
 #include "app/panels/mapping_dialog.h"
 #include "core/base/read_progress.h"
 
 namespace qkv {
 
-// A session, or tensors with what they propose; with the mapping of `origin` where the file is one of its files.
-using OpenedFile = std::variant<Session, MappingDialogState>;
+// A session, tensors with what they propose, or tensors beside those of the mapping dialog.
+using OpenedFile = std::variant<Session, MappingDialogState, TensorFile>;
+// One of the first two; with the mapping of `origin` where the file is one of its files.
 Result<OpenedFile> open_file(const std::filesystem::path& path, ReadProgress* progress = nullptr,
                              const TensorOrigin* origin = nullptr);
 // The same for text that is no file: the clipboard's, a session or a table.
 Result<OpenedFile> open_text(std::string_view text);
 
-// Bytes from which a file is read off the UI thread: below, reading takes less than a tenth of a second.
-inline constexpr std::uintmax_t kLargeFile = std::uintmax_t{32} << 20;
+// A file whose reading has begun before there was a window.
+struct BegunFile {
+  std::filesystem::path path;  // empty for what is no file that could be written again
+  std::unique_ptr<Reading<OpenedFile>> reading;
+};
 
 class FileOpening {
  public:
+  using Read = Reading<OpenedFile>::Read;
   struct Finished {
     std::filesystem::path path;
     bool ask_what_is_what = false;
@@ -37,35 +40,28 @@ class FileOpening {
 
   // `wake` is called from another thread when a file is read; may be empty.
   explicit FileOpening(std::function<void()> wake) : wake_(std::move(wake)) {}
-  ~FileOpening();
 
-  // One that is under way is given up.
-  void start(const std::filesystem::path& path, bool ask_what_is_what,
-             const std::shared_ptr<const TensorOrigin>& origin = nullptr);
-  bool is_running() const { return current_ != nullptr; }
+  // One that is under way is given up. `read` reads the file at `path`, or goes on already.
+  void start(const std::filesystem::path& path, bool ask_what_is_what, Read read);
+  void start(const std::filesystem::path& path, bool ask_what_is_what, std::unique_ptr<Reading<OpenedFile>> reading);
+  bool is_running() const { return readings_.current() != nullptr; }
   // The reading stops at its next step, within some milliseconds.
   void give_up();
   std::optional<Finished> take();
+  // Waits for the file of which little is to be read; nullopt where that is not the end.
+  std::optional<Finished> take_at_once();
   // Of readings, given up or not, that have not ended yet.
-  std::size_t threads() const;
+  std::size_t threads() const { return readings_.threads(); }
 
   // Says what is read, how far it is and what it may take; Cancel gives it up.
   void draw(Ui& ui);
 
  private:
-  struct Job {
-    std::filesystem::path path;
-    bool ask_what_is_what = false;
-    std::uintmax_t bytes = 0;
-    ReadProgress progress;
-    std::optional<Result<OpenedFile>> opened;  // written before `done`
-    std::atomic<bool> done = false;
-    std::jthread thread;
-  };
-
   std::function<void()> wake_;
-  std::list<Job> jobs_;  // the result of those that are given up is dropped
-  Job* current_ = nullptr;
+  std::filesystem::path path_;  // of the current one, like the rest
+  bool ask_what_is_what_ = false;
+  std::uintmax_t bytes_ = 0;
+  NewestReading<OpenedFile> readings_;
   bool open_ = false, just_opened_ = false;
 };
 

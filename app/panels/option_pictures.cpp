@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/engine/pending.h"
 #include "core/attention/formula.h"
 #include "core/attention/position.h"
 #include "core/base/number_text.h"
@@ -157,6 +158,13 @@ void refresh_pictures(OptionPictures& p, const StageInput& in, const Shapes& sha
   p.trace_version = in.version;
   p.trace_head = head;
   p.row = row;
+  if (is_pending(in.computed)) {
+    p.before.clear();
+    p.now.clear();
+    p.sinks.clear();
+    p.span.reset();
+    return;
+  }
   if (options.scale) {
     AttentionOptions usual = options;
     usual.scale.reset();

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "app/engine/pending.h"
 #include "app/panels/cell_editor.h"
 #include "app/panels/export_dialog.h"
 #include "app/panels/lens.h"
@@ -18,8 +19,6 @@ namespace {
 constexpr Index kMostCopied = 4'000'000;
 // Of a matrix that is worked out while it is read.
 constexpr Index kMostRead = Index{1} << 26;
-
-const char* kStillComputed = "These numbers are still being computed: try again in a moment";
 
 std::string size_text(Index rows, Index cols) { return std::to_string(rows) + " × " + std::to_string(cols); }
 
@@ -52,7 +51,8 @@ void copy_matrix(const StageInput& in, const StageState& state, ActionQueue& que
   const MatrixId id = meant_matrix(in, state);
   const ShownCells cells = displayed_cells(in, id);
   if (!cells) {
-    queue.messages.push_back("Nothing to copy: choose a cell of a matrix first");
+    queue.messages.push_back(is_pending(in.computed) ? kStillComputed
+                                                     : "Nothing to copy: choose a cell of a matrix first");
     return;
   }
   if (cells.rows * cells.cols > kMostCopied) {
@@ -80,7 +80,7 @@ void copy_code(const StageInput& in, CodeKind kind, ActionQueue& queue) {
     return;
   }
   if (kind == CodeKind::kLatex) {
-    if (is_refining(in.computed.trace)) {
+    if (is_refining(in.computed.trace) || is_pending(in.computed)) {
       queue.messages.push_back(kStillComputed);
       return;
     }
@@ -133,7 +133,7 @@ Result<ArrayContent> matrix_content(const StageInput& in, MatrixId id, const std
 }
 
 Result<ArrayContent> all_content(const StageInput& in) {
-  if (is_refining(in.computed.trace)) return bad_input(kStillComputed);
+  if (is_refining(in.computed.trace) || is_pending(in.computed)) return bad_input(kStillComputed);
   const std::vector<NamedArray> arrays = arrays_of(in.computed.trace);
   Result<Bytes> bytes = npz_bytes(arrays);
   if (!bytes) return bytes.error();

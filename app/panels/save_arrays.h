@@ -9,6 +9,8 @@
 
 namespace qkv {
 
+inline constexpr const char* kStillComputed = "These numbers are still being computed: try again in a moment";
+
 // The matrix that a command means: of the cell in focus, else the weights of the head that is shown.
 MatrixId meant_matrix(const StageInput& in, const StageState& state);
 

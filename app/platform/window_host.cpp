@@ -129,8 +129,7 @@ Status run_window(WindowOptions options) {
   if (!renderer) return renderer.error();
 
   App app({&renderer.value()->images(), &renderer.value()->heatmaps(), [&platform] { platform.wake(); }}, preferences);
-  app.open(std::move(options.session), std::move(options.path));
-  if (!options.asked.empty()) app.open_file(options.asked);
+  if (options.file) app.open_file(std::move(*options.file));
   WindowLoop(platform, *renderer.value(), app).run();
 
   if (const std::optional<PixelSize> size = platform.normal_size()) {

@@ -9,12 +9,6 @@
 namespace qkv {
 namespace {
 
-// Shares the numbers with the session: weights of many tokens are not held twice.
-LazyMatrix shared_cells(const SharedMatrix& matrix) {
-  const auto holder = std::make_shared<const SharedMatrix>(matrix);
-  return LazyMatrix([holder] { return std::shared_ptr<const Matrix>(holder, &holder->get()); });
-}
-
 HeadTrace given_head(const SharedMatrix& attn) {
   HeadTrace head;
   head.attn = shared_cells(attn);
@@ -31,6 +25,11 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 }  // namespace
+
+LazyMatrix shared_cells(const SharedMatrix& matrix) {
+  const auto holder = std::make_shared<const SharedMatrix>(matrix);
+  return LazyMatrix([holder] { return std::shared_ptr<const Matrix>(holder, &holder->get()); });
+}
 
 Trace given_trace(const Problem& problem, const Shapes& shapes) {
   const auto start = std::chrono::steady_clock::now();

@@ -8,6 +8,9 @@ namespace qkv {
 // A row of given weights sums to 1 when it is off by at most so much: what rounding each weight to bfloat16 may do.
 inline constexpr double kGivenRowTolerance = 1.0 / 512;
 
+// Shares the numbers with the matrix: weights of many tokens are not held twice.
+LazyMatrix shared_cells(const SharedMatrix& matrix);
+
 // The trace of a problem with a WeightsSource: attn as given, never normalised, NaN included; keep with every key
 // visible. It has no other matrix. `rows` hold the sum of each row as its denominator.
 Trace given_trace(const Problem& problem, const Shapes& shapes);

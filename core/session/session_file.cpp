@@ -49,8 +49,8 @@ class SessionReader {
     Session session;
     read_words(top, session);
     if (const JsonValue* source = json_.required(top, "source", "")) read_source(*source, session.problem);
-    if (const JsonValue* wo = find_member(top, "wo")) session.problem.wo = matrix(*wo, "wo");
-    if (const JsonValue* bo = find_member(top, "bo")) session.problem.bo = row(*bo, "bo");
+    if (const JsonValue* wo = find_member(top, "wo")) session.problem.wo = matrix(*wo, Role::kWo);
+    if (const JsonValue* bo = find_member(top, "bo")) session.problem.bo = row(*bo, Role::kBo);
     if (const JsonValue* options = find_member(top, "attention")) read_options(*options, session.problem);
     if (const JsonValue* mapping = find_member(top, "mapping")) session.origin = read_origin(json_, *mapping, folder_);
     if (const JsonValue* view = find_member(top, "view")) read_view(*view, session.view);
@@ -113,16 +113,17 @@ class SessionReader {
   WeightsSource read_weights(const JsonValue::Members& members) {
     json_.only_keys(members, {"kind", "attn"}, "key", " in source");
     WeightsSource source;
-    if (const JsonValue* attn = json_.required(members, "attn", " in source")) source.attn = heads(*attn, "attn");
+    if (const JsonValue* attn = json_.required(members, "attn", " in source")) source.attn = heads(*attn, Role::kAttn);
     return source;
   }
 
   DirectSource read_direct(const JsonValue::Members& members) {
     json_.only_keys(members, {"kind", "q", "k", "v"}, "key", " in source");
     DirectSource source;
-    for (const auto& [key, target] :
-         {std::pair("q", &source.q), std::pair("k", &source.k), std::pair("v", &source.v)}) {
-      if (const JsonValue* value = json_.required(members, key, " in source")) *target = heads(*value, key);
+    for (const auto& [role, target] :
+         {std::pair(Role::kQ, &source.q), std::pair(Role::kK, &source.k), std::pair(Role::kV, &source.v)}) {
+      const JsonValue* value = json_.required(members, role_key(role), " in source");
+      if (value != nullptr) *target = heads(*value, role);
     }
     return source;
   }
@@ -131,13 +132,14 @@ class SessionReader {
     json_.only_keys(members, {"kind", "x", "wq", "wk", "wv", "bq", "bk", "bv", "heads", "kv_heads"}, "key",
                     " in source");
     ProjectedSource source;
-    for (const auto& [key, target] : {std::pair("x", &source.x), std::pair("wq", &source.wq),
-                                      std::pair("wk", &source.wk), std::pair("wv", &source.wv)}) {
-      if (const JsonValue* value = json_.required(members, key, " in source")) *target = matrix(*value, key);
+    for (const auto& [role, target] : {std::pair(Role::kX, &source.x), std::pair(Role::kWq, &source.wq),
+                                       std::pair(Role::kWk, &source.wk), std::pair(Role::kWv, &source.wv)}) {
+      const JsonValue* value = json_.required(members, role_key(role), " in source");
+      if (value != nullptr) *target = matrix(*value, role);
     }
-    for (const auto& [key, target] :
-         {std::pair("bq", &source.bq), std::pair("bk", &source.bk), std::pair("bv", &source.bv)}) {
-      if (const JsonValue* value = find_member(members, key)) *target = row(*value, key);
+    for (const auto& [role, target] :
+         {std::pair(Role::kBq, &source.bq), std::pair(Role::kBk, &source.bk), std::pair(Role::kBv, &source.bv)}) {
+      if (const JsonValue* value = find_member(members, role_key(role))) *target = row(*value, role);
     }
     if (const JsonValue* value = json_.required(members, "heads", " in source")) {
       source.heads = source.kv_heads = json_.whole_number(*value, "source.heads", 1, kMaxHeads);
@@ -150,7 +152,7 @@ class SessionReader {
 
   void read_options(const JsonValue& value, Problem& problem) {
     const auto from_other_file = [this](const JsonValue& tensor, const std::string& place) {
-      return from_file(tensor, place, matrix_from_tensor);
+      return from_file(tensor, place, Role::kBias, matrix_from_tensor);
     };
     const Result<AttentionOptions> options = options_from_json(value, {}, from_other_file);
     if (options.ok()) {
@@ -217,18 +219,21 @@ class SessionReader {
     }
   }
 
-  // Tensors: nested arrays, or an object that names an array of another file.
-  std::vector<SharedMatrix> heads(const JsonValue& value, const std::string& place) {
-    if (is_reference(value)) return from_file(value, place, heads_from_tensor);
+  // Tensors: nested arrays, or an object that names an array of another file; they stand at the key of their role.
+  std::vector<SharedMatrix> heads(const JsonValue& value, Role role) {
+    const std::string place(role_key(role));
+    if (is_reference(value)) return from_file(value, place, role, heads_from_tensor);
     std::vector<SharedMatrix> result;
     for (Matrix& head : json_.matrices(value, place)) result.emplace_back(std::move(head));
     return result;
   }
-  SharedMatrix matrix(const JsonValue& value, const std::string& place) {
-    return is_reference(value) ? from_file(value, place, matrix_from_tensor) : json_.matrix(value, place);
+  SharedMatrix matrix(const JsonValue& value, Role role) {
+    const std::string place(role_key(role));
+    return is_reference(value) ? from_file(value, place, role, matrix_from_tensor) : json_.matrix(value, place);
   }
-  SharedMatrix row(const JsonValue& value, const std::string& place) {
-    return is_reference(value) ? from_file(value, place, row_from_tensor) : json_.row(value, place);
+  SharedMatrix row(const JsonValue& value, Role role) {
+    const std::string place(role_key(role));
+    return is_reference(value) ? from_file(value, place, role, row_from_tensor) : json_.row(value, place);
   }
 
   // What from_file will read for the references among the members, and those of their objects.
@@ -237,12 +242,14 @@ class SessionReader {
     for (const JsonMember& member : members) {
       const auto* inner = member.value.get_if<JsonValue::Members>();
       if (inner == nullptr || member.key == "mapping") continue;  // whose files are not read
-      bytes += bytes_of_reference(*inner, member.key) + referenced_bytes(*inner);
+      const std::optional<Role> role = role_from_key(member.key);
+      bytes += role ? bytes_of_reference(*inner, *role) : referenced_bytes(*inner);
     }
     return bytes;
   }
 
-  std::uint64_t bytes_of_reference(const JsonValue::Members& members, const std::string& place) {
+  std::uint64_t bytes_of_reference(const JsonValue::Members& members, Role role) {
+    const std::string place(role_key(role));
     const JsonValue* file_value = find_member(members, "file");
     const JsonValue* name_value = find_member(members, "name");
     if (file_value == nullptr || name_value == nullptr) return 0;
@@ -250,14 +257,14 @@ class SessionReader {
     const std::string name = json_.text(*name_value, place);
     if (file == nullptr || !json_.ok()) return 0;
     const std::optional<TensorReading> reading = read_reading(json_, members, place);
-    return reading ? bytes_of_mapped(*file, role_from_key(place).value_or(Role::kQ), name, *reading)
-                   : file->bytes_to_read(name);
+    return reading ? bytes_of_mapped(*file, role, name, *reading) : file->bytes_to_read(name);
   }
 
   static bool is_reference(const JsonValue& value) { return value.get_if<JsonValue::Members>() != nullptr; }
 
   template <class T>
-  T from_file(const JsonValue& value, const std::string& place, Result<T> (*convert)(const Tensor&, std::string_view)) {
+  T from_file(const JsonValue& value, const std::string& place, Role role,
+              Result<T> (*convert)(const Tensor&, std::string_view)) {
     const JsonValue::Members& members = json_.object(value, place);
     json_.only_keys(members, {"file", "name", "bfloat16", "layout", "layer", "batch", "heads", "kv_heads"}, "key",
                     " in " + place);
@@ -277,9 +284,7 @@ class SessionReader {
     const Result<TensorFile> file = is_bfloat16 ? opened->with({{name}}) : Result<TensorFile>(*opened);
     if (!file.ok()) return fail(file.error());
     if (const std::optional<TensorReading> reading = read_reading(json_, members, place)) {
-      const std::optional<Role> role = role_from_key(place);
-      Result<std::vector<SharedMatrix>> cells =
-          read_mapped(file.value(), role.value_or(Role::kQ), name, *reading, progress_);
+      Result<std::vector<SharedMatrix>> cells = read_mapped(file.value(), role, name, *reading, progress_);
       if (!cells.ok()) return fail(cells.error());
       if constexpr (std::is_same_v<T, SharedMatrix>) return cells.value().front();
       if constexpr (!std::is_same_v<T, SharedMatrix>) return std::move(cells).value();

@@ -46,9 +46,9 @@ NamedTensors read_as_then(NamedTensors file, const std::vector<std::string>& bfl
   return file;
 }
 
-Result<NamedTensors> open_again(const OriginFile& file) {
+Result<NamedTensors> open_again(const OriginFile& file, ReadProgress* progress = nullptr) {
   if (!is_file(file.path)) return Error{ErrorCode::kCannotRead, "the file is not there"};
-  Result<TensorFile> opened = TensorFile::open(file.path);
+  Result<TensorFile> opened = TensorFile::open(file.path, {}, progress);
   if (!opened.ok()) return Error{opened.error().code, "the file cannot be read: " + opened.error().message};
   return read_as_then({name_text(file.path), std::move(opened).value(), file.path}, file.bfloat16);
 }
@@ -220,7 +220,7 @@ MappingRequest request_of(const TensorSet& files, const TensorMapping& mapping) 
 
 bool is_from(const TensorOrigin& origin, const fs::path& path) { return index_in(origin, path) < origin.files.size(); }
 
-Reopened reopen(const TensorOrigin& origin, NamedTensors file) {
+Reopened reopen(const TensorOrigin& origin, NamedTensors file, ReadProgress* progress) {
   Reopened again;
   const std::size_t first = index_in(origin, file.path);
   TensorMapping mapping = origin.mapping;
@@ -230,7 +230,7 @@ Reopened reopen(const TensorOrigin& origin, NamedTensors file) {
                                              : std::move(file));
   for (std::size_t i = 0; i < origin.files.size(); ++i) {
     if (i == first) continue;
-    Result<NamedTensors> other = open_again(origin.files[i]);
+    Result<NamedTensors> other = open_again(origin.files[i], progress);
     if (!other.ok()) {
       again.missing.push_back(name_text(origin.files[i].path) + ": " + other.error().message);
       continue;

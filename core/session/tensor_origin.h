@@ -45,7 +45,7 @@ struct Reopened {
   MappingRequest request;
   std::vector<std::string> missing;  // why another file, or a tensor, is not there: a sentence each
 };
-Reopened reopen(const TensorOrigin& origin, NamedTensors file);
+Reopened reopen(const TensorOrigin& origin, NamedTensors file, ReadProgress* progress = nullptr);
 // Whether the file is one of the origin's, by its place, or by its name where there is no file in that place any more.
 bool is_from(const TensorOrigin& origin, const std::filesystem::path& path);
 

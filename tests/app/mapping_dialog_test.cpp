@@ -1,13 +1,9 @@
 // The dialog in which a person says what the tensors of a file are.
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "app/panels/opening.h"
 #include "tests/app/harness.h"
 #include "tests/app/mapping_on_disk.h"
 
@@ -146,68 +142,4 @@ TEST_CASE("mapping dialog: the layers and heads of a model") {
   CHECK(source.heads == 2);
   CHECK(source.wk->coeff(0, 0) == std::get<std::vector<float>>(arrays[3].values)[8]);
   CHECK(h.app().session().title.ends_with(", layer 2"));
-}
-
-TEST_CASE("a large file is read off the UI thread, and can be given up") {
-  // Only q, k and v are opened; what makes the file large is left alone.
-  const TensorsOnDisk file({array_of("q", {2, 4, 3}, 1), array_of("k", {2, 4, 3}, 2), array_of("v", {2, 4, 3}, 3),
-                            array_of("other", {9 << 10, 1 << 10}, 4)});
-  REQUIRE(fs::file_size(file.path()) >= kLargeFile);
-  Harness h;
-  h.app().open_file(file.path());
-  CHECK(h.app().session().tokens.size() == 3);  // the one before, until a frame finds the file read
-  for (int i = 0; i < 6000 && h.app().session().tokens.size() == 3; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    h.frames(1);
-  }
-  CHECK(h.app().session().tokens.size() == 4);
-  h.frames(2);
-  CHECK_FALSE(h.has("opening/cancel"));
-
-  std::atomic<int> read = 0;
-  FileOpening opening([&] { ++read; });
-  opening.start(file.path(), false);
-  CHECK(opening.is_running());
-  opening.give_up();
-  CHECK_FALSE(opening.is_running());
-  for (int i = 0; i < 6000 && read == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  CHECK(read == 1);
-  CHECK(opening.threads() == 0);
-  CHECK_FALSE(opening.take());
-  opening.start(file.path().string() + ".missing", true);
-  for (int i = 0; i < 6000 && read == 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  const std::optional<FileOpening::Finished> missing = opening.take();
-  REQUIRE(missing);
-  CHECK(missing->ask_what_is_what);
-  REQUIRE_FALSE(missing->opened.ok());
-  CHECK(missing->opened.error().code == ErrorCode::kCannotRead);
-}
-
-TEST_CASE("the dialog of a large file says how far it is, and Cancel stops the reading") {
-  // Text is read slowly enough to be seen.
-  const fs::path path = fs::temp_directory_path() / ("qkv_opening_" + std::to_string(::getpid()) + ".csv");
-  std::string line = "0.125";
-  for (int i = 1; i < 1024; ++i) line += ",0.125";
-  std::string text;
-  while (text.size() < 2 * kLargeFile) text += line + "\n";
-  REQUIRE(write_file_atomically(path, text).ok());
-  Harness h;
-  h.app().open_file(path);
-  h.frames(1);
-  REQUIRE(h.has("opening/progress"));
-  CHECK(h.center("opening/progress").x == doctest::Approx(720));
-  h.click("opening/cancel");
-  h.frames(2);
-  CHECK_FALSE(h.has("opening/progress"));
-  CHECK(h.app().session().tokens.size() == 3);  // the one before
-  CHECK_FALSE(h.has("mapping/ok"));
-
-  FileOpening opening({});
-  opening.start(path, false);
-  opening.start(path, true);  // gives up the one before
-  opening.give_up();
-  for (int i = 0; i < 6000 && opening.threads() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  CHECK(opening.threads() == 0);
-  CHECK_FALSE(opening.take());
-  fs::remove(path);
 }

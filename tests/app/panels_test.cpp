@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "app/panels/file_dialog.h"
 #include "core/session/session_file.h"
 #include "tests/app/harness.h"
 
@@ -209,6 +210,14 @@ TEST_CASE("a bad file says what is wrong and keeps the session") {
   h.frames(2);
   CHECK(h.has("toast/0"));
   CHECK(h.app().session().title == "The worked example");
+}
+
+TEST_CASE("an empty folder is no complaint where a file is saved") {
+  for (const FilePurpose saves : {FilePurpose::kSaveAs, FilePurpose::kExport, FilePurpose::kScreenshot,
+                                  FilePurpose::kSaveMatrix, FilePurpose::kSaveArrays}) {
+    CHECK(std::string_view(empty_folder_words(saves)).find("open") == std::string_view::npos);
+  }
+  CHECK(std::string_view(empty_folder_words(FilePurpose::kOpen)).find("opened") != std::string_view::npos);
 }
 
 TEST_CASE("every example opens and every tab draws, in small and large windows") {

@@ -61,6 +61,21 @@ TEST_CASE("reading: nothing is said where stderr is no terminal") {
   CHECK(finished.err == "");
 }
 
+TEST_CASE("reading: the window is there before a large file is read, and after a small one that is wrong") {
+  const TempFolder folder;
+  const Environment no_display{
+      {"DISPLAY", std::nullopt}, {"WAYLAND_DISPLAY", std::nullopt}, {"XDG_CONFIG_HOME", folder.path().string()}};
+  write_text(folder / "small.csv", "1,2\n3,word\n");
+  check_refused(qkvlab({folder / "small.csv"}, no_display), 3, "small.csv: ");
+  std::string line = "0.125";
+  for (int i = 1; i < 1024; ++i) line += ",0.125";
+  std::string text;
+  while (text.size() < std::size_t{40} << 20) text += line + "\n";
+  write_text(folder / "large.csv", text + "word\n");
+  check_refused(qkvlab({folder / "large.csv"}, no_display), 4, "display");
+  check_refused(qkvlab({"inspect", folder / "large.csv"}, no_display), 3, "large.csv: ");
+}
+
 TEST_CASE("reading: Ctrl-C ends it, and no file is there or half there") {
   const TempFolder folder;
   write_table(folder);

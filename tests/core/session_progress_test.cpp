@@ -95,3 +95,24 @@ TEST_CASE("session progress: a wrong reference says the same as without progress
   CHECK(with.error().message == without.error().message);
   CHECK(with.error().code == without.error().code);
 }
+
+TEST_CASE("session progress: a bias that refers to a file is announced and read as a bias") {
+  const Folder folder;
+  const NamedArray bias = any_array("b", {1, 4, 4}, 3);
+  REQUIRE(write_file_atomically(folder.path / "t.npz", npz_bytes({bias}).value()).ok());
+  const std::string head = R"({"qkvlab": 1, "source": {"kind": "qkv", "q": [[[1], [2], [3], [4]]],
+ "k": [[[1], [2], [3], [4]]], "v": [[[1], [2], [3], [4]]]}, "attention": {"bias": {"file": "t.npz", "name": "b")";
+  const std::string text = head + R"(, "layout": "1NN"}}})";
+  ReadProgress progress;
+  const Result<Session> session = parse_session(text, folder.path, &progress);
+  REQUIRE_MESSAGE(session.ok(), session.error().message);
+  CHECK(progress.total() == text.size() + kHeader + 64);
+  CHECK(progress.done() == progress.total());
+  REQUIRE(session.value().problem.options.bias);
+  CHECK((*session.value().problem.options.bias)->coeff(2, 1) == std::get<std::vector<float>>(bias.values)[9]);
+
+  // Axes that only Q could have.
+  const Result<Session> wrong = parse_session(head + R"(, "layout": "HND"}}})", folder.path);
+  REQUIRE_FALSE(wrong.ok());
+  CHECK(wrong.error().message.find("bias") != std::string::npos);
+}
