@@ -75,13 +75,26 @@ struct Three {
   int power = 0;  // of the difference: its numbers are written in units of 10^power
 };
 
-Three three(const StageInput& in, const CompareResult& result, const ShownComparison& shown) {
+const ComparedExtents& extents_of(CompareState& compare, const ShownComparison& shown) {
+  const CompareResult& result = *compare.result;
+  std::optional<ShownExtents>& known = compare.extents;
+  if (!known || known->version != result.version || known->array != shown.array || known->head != shown.head) {
+    const auto head = static_cast<std::size_t>(shown.head);
+    known = {result.version, shown.array, shown.head,
+             compared_extents(result.ours[shown.array][head], result.theirs[shown.array][head],
+                              result.comparison.differences[shown.array].errors[head])};
+  }
+  return known->extents;
+}
+
+Three three(const StageInput& in, CompareState& compare, const ShownComparison& shown) {
+  const CompareResult& result = *compare.result;
   const auto head = static_cast<std::size_t>(shown.head);
   const Difference& found = result.comparison.differences[shown.array];
   const Matrix& ours = result.ours[shown.array][head];
   const Matrix& theirs = result.theirs[shown.array][head];
   const Matrix& errors = found.errors[head];
-  const ComparedLook look = compared_look(in.session.view, found.kind, ours, theirs, errors);
+  const ComparedLook look = compared_look(in.session.view, found.kind, extents_of(compare, shown));
   const std::uint64_t key = shown.array * 4096 + head * 4, version = result.version;
   return {
       {&ours, look.colormap, look.range, key, version, "ours"},
@@ -180,7 +193,7 @@ void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareSt
   const ShownComparison shown = shown_comparison(*result, compare);
   at.y += draw_choices(ui, *result, shown, compare, at, width) + 16;
   const MatrixId id{result->comparison.differences[shown.array].kind, shown.head};
-  const Three matrices = three(in, *result, shown);
+  const Three matrices = three(in, compare, shown);
   const float end =
       draw_three(ui, in, state, matrices, id, at, {at.x + width, std::max(at.y + 160, max.y - kWords)}, queue);
   // Its own window: long words scroll.

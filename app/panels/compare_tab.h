@@ -8,8 +8,17 @@
 
 #include "app/engine/compare.h"
 #include "app/panels/stage.h"
+#include "core/figure/figure_compare.h"
 
 namespace qkv {
+
+// Extents of what is shown, of one matrix of one result.
+struct ShownExtents {
+  std::uint64_t version = 0;
+  std::size_t array = 0;
+  int head = 0;
+  ComparedExtents extents;
+};
 
 struct CompareState {
   std::filesystem::path other;  // empty = nothing is compared, and there is no tab
@@ -19,6 +28,7 @@ struct CompareState {
   std::string failure;                          // why there is none
   std::optional<MatrixKind> matrix;             // chosen; none = the first that differs
   std::optional<int> head;                      // chosen; none = that of the first wrong cell
+  std::optional<ShownExtents> extents;          // so that they are not read in every frame
 };
 
 // Which matrix and head of a result the tab shows.

@@ -12,5 +12,7 @@ bool all_integers(ConstMatrixRef values);
 
 // "0.432", "3" where `integers`, "NaN", "∞", "−∞".
 std::string cell_text(float value, int decimals, bool integers);
+// The same, but "2e−7" for what would show only zeros: no wider than the others.
+std::string brief_cell_text(float value, int decimals);
 
 }  // namespace qkv

@@ -95,6 +95,7 @@ double shortest(float value) {
 
 std::string FigureMatrix::number(Index row, Index col) const {
   const float shown = value(row, col) * factor;
+  if (brief) return brief_cell_text(shown, decimals);
   return in_units && !integers ? format_fixed(shown, decimals) : cell_text(shown, decimals, integers);
 }
 

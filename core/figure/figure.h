@@ -40,6 +40,7 @@ struct FigureMatrix {
   double number_size = 0;  // pixels; of NaN and ∞ too, which are written where they fit
   bool integers = false;   // all finite values are whole: written without decimals
   int decimals = 3;
+  bool brief = false;     // those that would show only zeros have one digit
   bool in_units = false;  // numbers are written as multiples of 1 / `factor`; small ones beside large ones as 0
   float factor = 1;
   Index rows() const { return transposed ? values->cols() : values->rows(); }

@@ -41,7 +41,7 @@ struct Used {
 Used put_maps(FigureSheet& b, const ComparedMatrix& of) {
   const Difference& found = of.comparison.differences[of.array];
   const Matrix& errors = found.errors[static_cast<std::size_t>(of.head)];
-  const ComparedLook look = compared_look(b.spec.look, found.kind, of.ours, of.theirs, errors);
+  const ComparedLook look = compared_look(b.spec.look, found.kind, compared_extents(of.ours, of.theirs, errors));
   const Index rows = errors.rows(), cols = errors.cols();
   const AxisLabels beside = row_labels(b, row_axis(found.kind), rows);
   const AxisLabels above = column_labels(b, col_axis(found.kind), cols);
@@ -153,10 +153,13 @@ Figure layout_with(const ComparedMatrix& of, const FigureSpec& spec, const TextS
 
 }  // namespace
 
-ComparedLook compared_look(const ViewSettings& look, MatrixKind kind, const Matrix& ours, const Matrix& theirs,
-                           const Matrix& difference) {
+ComparedExtents compared_extents(const Matrix& ours, const Matrix& theirs, const Matrix& difference) {
+  return {merge(finite_extent(ours), finite_extent(theirs)), finite_extent(difference)};
+}
+
+ComparedLook compared_look(const ViewSettings& look, MatrixKind kind, const ComparedExtents& extents) {
   const bool weights = is_weights(kind);
-  const FiniteExtent both = merge(finite_extent(ours), finite_extent(theirs)), errors = finite_extent(difference);
+  const auto& [both, errors] = extents;
   return {weights ? look.weights_map : look.signed_map,
           look.signed_map,
           resolve_range(weights ? look.weights_range : look.signed_range, both),

@@ -19,6 +19,12 @@ struct ComparedMatrix {
   std::string other;  // what theirs is called
 };
 
+// Which numbers there are: in ours and theirs, and in the difference.
+struct ComparedExtents {
+  FiniteExtent both, difference;
+};
+ComparedExtents compared_extents(const Matrix& ours, const Matrix& theirs, const Matrix& difference);
+
 // Ours and theirs on one scale, the difference around 0, its numbers in units of 10^power.
 struct ComparedLook {
   std::string colormap, difference_map;
@@ -26,8 +32,7 @@ struct ComparedLook {
   bool has_values = true, has_difference = true;  // finite ones
   int power = 0;
 };
-ComparedLook compared_look(const ViewSettings& look, MatrixKind kind, const Matrix& ours, const Matrix& theirs,
-                           const Matrix& difference);
+ComparedLook compared_look(const ViewSettings& look, MatrixKind kind, const ComparedExtents& extents);
 
 // The cell size with which three heat maps of a matrix lie on a page: 1 … 40 pixels.
 int compared_cell_px(Index rows, Index cols);

@@ -47,14 +47,20 @@ double fitting_size(const FigureSheet& b, const std::string& text, double cell_w
   return 0;
 }
 
-// Of the numbers of a matrix. Those in units, which the size of the whole matrix has been taken out of, may lose digits
-// down to kFewDecimals to fit.
+// Of the numbers of a matrix. To fit, those in units, which the size of the whole matrix has been taken out of, may
+// lose digits down to kFewDecimals, and of others the smallest all but one.
 double choose_size(const FigureSheet& b, FigureMatrix& matrix) {
   matrix.integers = matrix.factor == 1 && all_integers(*matrix.values);
   while (true) {
     const double size = fitting_size(b, longest_number(matrix), matrix.cell_w, matrix.cell_h);
-    if (size > 0 || !matrix.in_units || matrix.integers || matrix.decimals <= kFewDecimals) return size;
-    --matrix.decimals;
+    if (size > 0 || matrix.integers || matrix.brief) return size;
+    if (!matrix.in_units) {
+      matrix.brief = true;
+    } else if (matrix.decimals > kFewDecimals) {
+      --matrix.decimals;
+    } else {
+      return size;
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/figure/cell_text.h"
 #include "core/session/compare_words.h"
 #include "tests/core/figure_support.h"
 
@@ -123,6 +124,30 @@ TEST_CASE("small differences are written in a unit that the title names, where t
   CHECK_FALSE(small.matrices[2].numbers);
   CHECK_FALSE(says(small, "Theirs − ours · "));
   CHECK(says(small, "theirs − ours · 10⁻⁴"));
+}
+
+TEST_CASE("a weight that is nearly 0 is written in one digit and takes no numbers away") {
+  Session other = worked_example();
+  auto& source = std::get<DirectSource>(other.problem.source);
+  source.q[0] = Matrix(12 * source.q[0].get());
+  FigureSpec spec;
+  spec.cell_px = 40;
+  const Figure figure = Compared(worked_example(), other).figure(spec);
+  REQUIRE(figure.matrices.size() == 3);
+  const FigureMatrix &ours = figure.matrices[0], &theirs = figure.matrices[1];
+  CHECK(ours.numbers);
+  CHECK_FALSE(ours.brief);
+  CHECK(theirs.numbers);
+  CHECK(theirs.brief);
+  CHECK(theirs.number_size == ours.number_size);
+
+  CHECK(brief_cell_text(1.73e-7F, 3) == "2e−7");
+  CHECK(brief_cell_text(-0.0004F, 3) == "−4e−4");
+  CHECK(brief_cell_text(1e-12F, 3) == "1e−12");
+  CHECK(brief_cell_text(1e-10F, 3) == "1e−10");
+  CHECK(brief_cell_text(0.0321F, 3) == "0.032");
+  CHECK(brief_cell_text(0, 3) == "0.000");
+  CHECK(brief_cell_text(2e7F, 3) == "2.000e+07");
 }
 
 TEST_CASE("nothing wrong is said, and NaN against numbers is drawn") {
