@@ -338,6 +338,7 @@ void App::Impl::take_results() {
 }
 
 void App::Impl::compare_with(const std::filesystem::path& other) {
+  compare_engine.forget();
   compare = CompareState{};
   compare.other = other;
   compare.shown = true;

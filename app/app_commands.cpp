@@ -196,6 +196,8 @@ void App::Impl::replace_session(Session session, fs::path from) {
   compare = CompareState{};
   ui.focus.clear();
   engine.forget();
+  lens_engine.forget();
+  compare_engine.forget();
   lens.reset();
   lens_request.reset();
   failure.reset();

@@ -72,8 +72,9 @@ void App::Impl::open_clipboard() {
 void App::Impl::show_opened(FileOpening::Finished file) {
   if (!file.opened) {
     const std::string deed = dialogs.mapping.is_waiting ? "Could not add " : "Could not open ";
-    const std::string where = file.path.string() + ": ", &message = file.opened.error().message;
-    return say(deed + (message.starts_with(where) ? "" : where) + message, 9);
+    const std::string where = file.path.string() + ": ", name = file.path.filename().string() + ": ";
+    const std::string& message = file.opened.error().message;
+    return say(deed + (message.starts_with(where) || message.starts_with(name) ? "" : where) + message, 9);
   }
   redraw = true;
   if (auto* tensors = std::get_if<TensorFile>(&file.opened.value())) {

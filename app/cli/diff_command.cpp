@@ -206,7 +206,7 @@ int diff_command(const Arguments& words) {
       "Write theirs − ours of each matrix as .npz: diff_attn and so on; or, as .png, .svg or .pdf, a figure of one "
       "matrix: ours, theirs, the difference, and why");
   add_text(app, "--matrix", arguments.matrix, "NAME",
-           "The matrix of the figure (default: the weights or the output, what differs)");
+           "The matrix of the figure (default: the weights or the output, whichever differs)");
   add_text(app, "--head", arguments.head, "H", "Its head, counted from 0 (default: that of the first wrong cell)");
   add_figure_flags(app, arguments.figure, "so that three fit on a page, up to 40");
   app.add_flag("--json", arguments.json, "As JSON, for scripts");

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <utility>
 
+#include "core/attention/altered_inputs.h"
 #include "core/session/session_file.h"
 
 namespace qkv {
@@ -41,9 +42,10 @@ Result<std::shared_ptr<const CompareResult>> compare_with_file(const CompareRequ
   result->other = request.other;
   result->version = request.version;
   result->comparison = std::move(comparison).value();
+  InputCache cache(result->session.problem, check_session(result->session).value());
   for (std::size_t array = 0; array < result->comparison.arrays.size(); ++array) {
     if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
-    result->ours.push_back(our_shown(result->session, result->comparison, array));
+    result->ours.push_back(our_shown(cache, result->comparison, array));
     result->theirs.push_back(their_shown(result->comparison, array));
   }
   return std::shared_ptr<const CompareResult>(std::move(result));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "app/engine/newest_worker.h"
@@ -36,7 +37,7 @@ std::shared_ptr<const Computed> digested(const Session& session, Trace trace, Th
 
 // Makes the matrices that the view shows and the float32 path does not hold, with all threads, so that the frame that
 // draws them finds them there.
-void make_shown(const Computed& computed, ThreadPool& pool) {
+void make_shown(const Computed& computed, const PassOptions& options) {
   const Trace& trace = computed.trace;
   const ViewSettings& view = computed.session.view;
   if (trace.kernels.empty()) return;
@@ -49,7 +50,14 @@ void make_shown(const Computed& computed, ThreadPool& pool) {
     for (int head = 0; head < trace.shapes.heads; ++head) shown.push_back({MatrixKind::kAttn, head});
   }
   if (!shown.empty() && computed.digest.hidden > 0) shown.push_back({MatrixKind::kKeep, 0});
-  pool.run(std::ssize(shown), [&](std::ptrdiff_t n, int) { trace.find(shown[static_cast<std::size_t>(n)]); });
+  options.pool->run(std::ssize(shown), [&](std::ptrdiff_t n, int) {
+    if (is_stopped(options.stop)) return;
+    try {
+      trace.find(shown[static_cast<std::size_t>(n)]);
+    } catch (const std::bad_alloc&) {
+      return;  // work of a pool does not throw; they are made where they are drawn
+    }
+  });
 }
 
 // The results hold the same heads: what is computed of them is seen through each.
@@ -81,7 +89,7 @@ Outcome compute(const Session& session, std::shared_ptr<Computed> spare, const P
   if (!trace) return trace.error();
   auto computed = std::make_shared<Computed>(Computed{session, std::move(trace).value(), {}});
   computed->digest = digest(computed->trace, options.pool, spare ? &spare->digest : nullptr, report);
-  make_shown(*computed, *options.pool);
+  make_shown(*computed, options);
   return std::shared_ptr<const Computed>(std::move(computed));
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kMargin = 24, kGap = 28, kPill = 26, kTitle = 26, kWords = 236;
 constexpr double kMostCell = 64;
-constexpr double kNumberCell = 30;  // narrower cells have no numbers in units
+constexpr double kNumberCell = 30;  // in narrower cells the difference is not written in units
 
 // A small button in a row of its like. True when clicked; moves `x`.
 bool pill(Ui& ui, const std::string& name, const std::string& text, bool chosen, bool wrong, float& x, float y) {
@@ -104,7 +104,7 @@ Three three(const StageInput& in, CompareState& compare, const ShownComparison& 
 }
 
 // The three side by side. Returns where they end.
-float draw_three(Ui& ui, const StageInput& in, StageState& state, const Three& matrices, const MatrixId& id, ImVec2 min,
+float draw_three(Ui& ui, const StageInput& in, StageState& state, Three matrices, const MatrixId& id, ImVec2 min,
                  ImVec2 max, ActionQueue& queue) {
   const Index rows = matrices.ours.values->rows(), cols = matrices.ours.values->cols();
   const Axis row = row_axis(id.kind), col = col_axis(id.kind);
@@ -120,6 +120,10 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, const Three& m
     key_labels = col_label_room(ui, col_names, static_cast<float>(cell.w), 72);
   }
   top = min.y + kTitle + key_labels;
+  if (cell.w < kNumberCell) {
+    matrices.power = 0;
+    matrices.difference.factor = 1;
+  }
   const ImVec2 size{static_cast<float>(cell.w * static_cast<double>(cols)),
                     static_cast<float>(cell.h * static_cast<double>(rows))};
   const std::string largest = error_text(std::max(std::abs(static_cast<double>(matrices.difference.range.low)),
@@ -127,7 +131,7 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, const Three& m
   const std::pair<const ForeignMatrix*, std::string> places[] = {
       {&matrices.ours, "Ours"},
       {&matrices.theirs, "Theirs"},
-      {&matrices.difference, "Theirs − ours" + (cell.w < kNumberCell ? "" : unit_words(matrices.power))}};
+      {&matrices.difference, "Theirs − ours" + unit_words(matrices.power)}};
   float x = min.x + labels;
   for (const auto& [foreign, title] : places) {
     const bool is_difference = foreign == &matrices.difference;

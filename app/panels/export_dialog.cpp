@@ -2,8 +2,10 @@
 
 #include <cmath>
 
+#include "app/engine/pending.h"
 #include "app/panels/lens.h"
 #include "app/panels/modal.h"
+#include "app/panels/save_arrays.h"
 #include "app/ui/keys.h"
 #include "core/base/utf8.h"
 #include "core/figure/figure_compare.h"
@@ -176,8 +178,10 @@ std::string export_file_name(const std::string& title, const FigureSpec& spec, P
 }
 
 Result<Figure> layout_picture(const PictureSource& of, const PictureSpec& spec, const TextShaper& shaper) {
-  if (!spec.compared || of.comparison == nullptr) {
+  if (spec.compared && of.comparison == nullptr) return bad_input("There is no comparison any more");
+  if (!spec.compared) {
     const Computed& computed = of.stage.computed;
+    if (is_pending(computed)) return bad_input(kStillComputed);
     return layout_figure(computed.session, computed.trace, spec.figure, shaper, current_lens(of.stage));
   }
   const CompareResult& result = *of.comparison;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/engine/pending.h"
 #include "app/panels/lens.h"
 #include "core/attention/formula.h"
 #include "core/attention/streamed_pass.h"
@@ -205,7 +206,7 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
                                       : format_fixed(ms / 1e3, 1) + " s";
   if (ms > 0) word(time, ui.colors().dim);
   if (!status.failure.empty())
-    word("these are the last numbers: " + status.failure, ui.colors().bad);
+    word((is_pending(in.computed) ? "" : "these are the last numbers: ") + status.failure, ui.colors().bad);
   else
     for (const StatusWord& item : status_words(ui, in, status.busy)) word(item.text, item.color);
   const std::string zoom = std::to_string(static_cast<int>(std::lround(status.zoom * 100))) + " %";

@@ -158,7 +158,7 @@ void open_text_dialog(MappingDialogState& state, const std::string& name, Tensor
 Status add_tensors(MappingDialogState& state, const fs::path& path, TensorFile opened) {
   NamedTensors file = named(path, std::move(opened));
   const auto has_place = [&](const NamedTensors& each) { return !file.path.empty() && each.path == file.path; };
-  if (std::ranges::any_of(state.files, has_place)) return bad_input(file.name + " is there already");
+  if (std::ranges::any_of(state.files, has_place)) return bad_input(file.name + ": it is there already");
   const auto has_name = [&](const NamedTensors& each) { return each.name == file.name; };
   if (std::ranges::any_of(state.files, has_name)) file.name = sanitize_utf8(file.path.string());
   if (state.uint16_is_bfloat16) file = with_bfloat16(std::move(file));

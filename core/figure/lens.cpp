@@ -74,7 +74,8 @@ Result<LensCells> lens_cells(const Trace& trace, Lens lens, const GradientTarget
 int power_of(const FiniteExtent& extent) {
   const double largest = largest_of(extent);
   if (extent.count == 0 || largest == 0 || (largest >= 0.1 && largest < 1e4)) return 0;
-  return static_cast<int>(std::floor(std::log10(largest)));
+  constexpr int kLeast = -37;  // its factor is a float32
+  return std::max(kLeast, static_cast<int>(std::floor(std::log10(largest))));
 }
 
 float unit_factor(int power) { return static_cast<float>(std::pow(10.0, -power)); }

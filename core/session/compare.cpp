@@ -257,8 +257,12 @@ Result<Comparison> compare_sessions(const Session& session, const Session& other
 }
 
 std::vector<Matrix> our_shown(const Session& session, const Comparison& comparison, std::size_t array) {
-  const OtherMatrix& theirs = comparison.theirs[array];
   InputCache cache(session.problem, check_session(session).value());
+  return our_shown(cache, comparison, array);
+}
+
+std::vector<Matrix> our_shown(InputCache& cache, const Comparison& comparison, std::size_t array) {
+  const OtherMatrix& theirs = comparison.theirs[array];
   const OtherMatrix ours = our_matrix(cache, theirs.kind);
   return rounded(theirs.mean_of_heads ? std::vector<MatrixD>{mean_of(ours.heads)} : ours.heads);
 }

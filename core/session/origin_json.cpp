@@ -106,9 +106,11 @@ std::shared_ptr<const TensorOrigin> read_origin(JsonReader& json, const JsonValu
 }
 
 std::string origin_path_text(const fs::path& path, const fs::path& folder) {
+  // By the names alone, as it is read: a folder that is a link to another is not left through its other end.
   std::error_code problem;
-  const fs::path relative = folder.empty() ? fs::path() : fs::relative(path, folder, problem);
-  return sanitize_utf8((problem || relative.empty() ? path : relative).generic_string());
+  const fs::path from = folder.empty() ? fs::path() : fs::absolute(folder, problem).lexically_normal();
+  const fs::path relative = problem || from.empty() ? fs::path() : path.lexically_relative(from);
+  return sanitize_utf8((relative.empty() ? path : relative).generic_string());
 }
 
 }  // namespace qkv

@@ -85,6 +85,19 @@ TEST_CASE("pending: every tab, cell and command copes with a session of which no
   CHECK(h.app().trace()->find({MatrixKind::kHeadsOut, 7}) != nullptr);
 }
 
+TEST_CASE("pending: a dialog of the session before is told so when it asks for a picture") {
+  Harness h;
+  h.key(Key::kE, true);
+  h.frames(3);
+  REQUIRE(h.has("export/view"));
+  h.app().open(large_session(false), {});  // as a file that is dropped on the window
+  h.frames(3);
+  CHECK(h.has("export/view"));
+  h.app().wait_for_results();
+  h.frames(2);
+  CHECK(h.has("export/view"));
+}
+
 TEST_CASE("pending: what there is of a session before its first result") {
   const std::shared_ptr<const Computed> large = pending(large_session(true));
   CHECK(is_pending(*large));

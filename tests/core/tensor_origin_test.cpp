@@ -112,6 +112,13 @@ TEST_CASE("origin: a saved session names its tensors by paths from where it is")
         std::map<std::string, std::string>{
             {"x", "as in the file"}, {"wq", "as in the file"}, {"wk", "as in the file"}, {"wv", "as in the file"}});
 
+  // A folder that is a link to another is not left through its other end.
+  fs::create_directories(folder.path() / "far" / "away" / "there");
+  fs::create_directory_symlink(folder.path() / "far" / "away" / "there", folder.path() / "link");
+  const fs::path linked = folder.path() / "link" / "s.qkv.json";
+  REQUIRE(write_session(session, linked).ok());
+  check_same_origin(*session.origin, *read_back(linked).origin);
+
   // From another folder the same files have other names.
   const fs::path other = folder.path() / "data" / "s.qkv.json";
   REQUIRE(write_session(back, other).ok());
