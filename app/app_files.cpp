@@ -240,6 +240,10 @@ fs::path App::Impl::export_folder() const {
   if (!preferences.export_folder.empty() && fs::is_directory(preferences.export_folder, failed))
     return preferences.export_folder;
   if (!path.empty()) return path.parent_path();
+  if (const auto& origin = history.current().origin; origin != nullptr && !origin->files.empty()) {
+    const fs::path folder = origin->files.front().path.parent_path();
+    if (fs::is_directory(folder, failed)) return folder;
+  }
   if (const char* home = std::getenv("HOME"); home != nullptr && fs::is_directory(home, failed)) return home;
   return fs::current_path(failed);
 }

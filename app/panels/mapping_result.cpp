@@ -36,15 +36,17 @@ bool is_open(const MappingProposal& proposal, MappingQuestion::Kind kind) {
   return std::ranges::any_of(proposal.questions, [&](const MappingQuestion& each) { return each.kind == kind; });
 }
 
-// Whether heads lie side by side in a tensor, so that shapes do not count them.
+// Whether heads lie side by side in a tensor, so that shapes do not count them, or may, since nothing fits otherwise.
 bool needs_heads(const MappingDialogState& state) {
   const auto is_grouped = [](const MappedTensor& mapped) {
     return std::ranges::any_of(mapped.reading.layout.axes,
                                [](const std::string& axis) { return axis.size() > 1 && axis.find('H') != axis.npos; });
   };
   const MappingProposal& proposal = state.proposal;
-  return proposal.mapping.heads > 0 || state.request.heads || is_open(proposal, MappingQuestion::Kind::kHeads) ||
-         std::ranges::any_of(proposal.mapping.tensors, is_grouped);
+  const bool fails = !state.session && state.reading.current() == nullptr;
+  const bool may_need = fails && proposal.kind != InputKind::kWeights && !proposal.mapping.tensors.empty();
+  return may_need || proposal.mapping.heads > 0 || state.request.heads ||
+         is_open(proposal, MappingQuestion::Kind::kHeads) || std::ranges::any_of(proposal.mapping.tensors, is_grouped);
 }
 
 // Heads that the role's tensor holds, by its shape and layout.

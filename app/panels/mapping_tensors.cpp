@@ -82,7 +82,9 @@ void draw_list(Ui& ui, MappingDialogState& state) {
       const Color color = entry.info->problem.empty() ? ui.colors().text : ui.colors().faint;
       const std::string id = "mapping/tensor/" + (entry.file > 0 ? file.name + ":" : "") + entry.info->name;
       const bool lit = current && current->info == entry.info;
-      if (row(id, {entry.info->name, shape_text(entry.info->shape), lit, color})) picked = entry;
+      const std::string& dtype = entry.info->dtype;
+      const std::string words = (dtype == "float32" ? "" : dtype + "  ") + shape_text(entry.info->shape);
+      if (row(id, {entry.info->name, words, lit, color})) picked = entry;
     }
   }
   if (!picked) return;

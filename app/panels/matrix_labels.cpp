@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/panels/lens.h"
+#include "core/base/utf8.h"
 
 namespace qkv {
 namespace {
@@ -26,6 +27,12 @@ void draw_upright(Ui& ui, float x, float bottom, float room, const std::string& 
   const ImVec2 at = snap(ui, {x - size.y / 2, bottom});
   ImGui::GetWindowDrawList()->AddImageQuad(label.texture, at, {at.x, at.y - size.x}, {at.x + size.y, at.y - size.x},
                                            {at.x + size.y, at.y});
+}
+
+// One character of a script that is read downwards too, or a symbol: it never lies on its side.
+bool is_glyph(const std::string& text) {
+  const bool has_ascii = std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 128; });
+  return count_code_points(text) == 1 || !has_ascii;
 }
 
 }  // namespace
@@ -53,12 +60,16 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
   const auto focus = focus_cell(state);
   const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
   const Index lit = place.cols == Axis::kQueries ? link.query : link.key;
-  for (Index c = (canvas.first_col() + step - 1) / step * step; c < canvas.end_col(); c += step) {
+  const Index first = (canvas.first_col() + step - 1) / step * step;
+  const auto is_wide = [&](const std::string& text) { return label_width(ui, text, kLabelSize) + 2 > canvas.cell_w(); };
+  bool all_upright = false;  // words stand the same way
+  for (Index c = first; upright && !all_upright && c < canvas.end_col(); c += step) all_upright = is_wide(labels[c]);
+  for (Index c = first; c < canvas.end_col(); c += step) {
     const float x = canvas.x_of(double(c) + 0.5);
     if (x < place.min.x || x > canvas.max().x) continue;
     const Color color = label_ink(ui, labels, c, lit);
     const std::string text = labels[c];
-    if (upright && label_width(ui, text, kLabelSize) + 2 > canvas.cell_w())
+    if (all_upright && (!is_glyph(text) || is_wide(text)))
       draw_upright(ui, x, place.min.y - 6, place.top_room - 8, text, color);
     else
       draw_label_in(ui, ImGui::GetWindowDrawList(), {canvas.x_of(double(c)), place.min.y - 22},

@@ -93,7 +93,13 @@ std::optional<Error> contradiction(const std::vector<Player>& players, const Tri
                      counted(trial.maps[a].matrices.size(), "head", "heads") + ", not the " +
                      std::to_string(a == 0 ? *request.heads : *request.kv_heads) + " asked for");
   }
-  if (k.cols.size() != q.cols.size()) return against(1, k.cols.size(), 0, q.cols.size(), "columns (d_k)");
+  if (k.cols.size() != q.cols.size()) {
+    Error error = against(1, k.cols.size(), 0, q.cols.size(), "columns (d_k)");
+    // Fewer heads of keys beside more of queries make a narrower k.
+    const bool may_be_heads = !request.heads && q.matrices.size() == 1 && q.cols.size() % k.cols.size() == 0;
+    if (may_be_heads) error.message += ": where several heads lie side by side, say how many q has (heads)";
+    return error;
+  }
   if (v.rows.size() != k.rows.size()) return against(2, v.rows.size(), 1, k.rows.size(), "rows, one for each key");
   if (v.matrices.size() != k.matrices.size()) return against(2, v.matrices.size(), 1, k.matrices.size(), "heads");
   if (q.matrices.size() % k.matrices.size() != 0) return against(0, q.matrices.size(), 1, k.matrices.size(), "heads");

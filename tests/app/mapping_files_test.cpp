@@ -71,7 +71,7 @@ TEST_CASE("mapping dialog: a second file holds the weights, and K and V may have
   REQUIRE(h.has("mapping/ok"));
   CHECK(h.has("mapping/tensor/hidden_states"));
   add_file(h, hidden.path().string() + ".missing");
-  add_file(h, hidden.path());  // that is there already
+  add_file(h, hidden.path());                    // that is there already
   CHECK(h.has("mapping/tensor/hidden_states"));  // not said with its file, as where two have it
 
   add_file(h, weights.path());
@@ -177,4 +177,20 @@ TEST_CASE("mapping dialog: what was corrected is there when the file is opened a
   h.frames(3);
   CHECK(direct(h.app()).v[1].get() != corrected);
   fs::remove(saved);
+}
+
+TEST_CASE("mapping dialog: heads side by side that nothing counts are typed") {
+  const TensorsOnDisk file({array_of("q", {1, 6, 16}, 1), array_of("k", {1, 6, 8}, 2), array_of("v", {1, 6, 8}, 3)},
+                           "grouped");
+  Harness h;
+  h.app().open_file(file.path());
+  h.frames(2);
+  REQUIRE(h.has("mapping/heads"));
+  type_number(h, "mapping/heads", "4");
+  h.click("mapping/ok");
+  h.frames(3);
+  const auto& source = std::get<DirectSource>(h.app().session().problem.source);
+  CHECK(source.q.size() == 4);
+  CHECK(source.k.size() == 2);
+  CHECK(source.q[0].cols() == 4);
 }

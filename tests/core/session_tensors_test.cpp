@@ -101,8 +101,9 @@ TEST_CASE("tensors: what is missing or misshapen is named") {
   check_bad_arrays({array_of("q", {1, 1, 1, 1, 2, 3}), k, v}, "\"q\" has the shape (1, 1, 1, 1, 2, 3)");
   check_bad_arrays({array_of("q", {0, 3}), k, v}, "\"q\" has the shape (0, 3): it is empty");
   check_bad_arrays({array_of("q", {300, 300, 3}), k, v}, "q (300, 300, 3) as HND has 300 heads: at most 256");
-  check_bad_arrays({array_of("q", {2, 4}), k, v},
-                   "k (2, 3) as ND has 3 columns (d_k), but q (2, 4) as ND has 4");
+  check_bad_arrays({array_of("q", {2, 4}), k, v}, "k (2, 3) as ND has 3 columns (d_k), but q (2, 4) as ND has 4");
+  check_bad_arrays({array_of("q", {1, 2, 6}), array_of("k", {1, 2, 3}), array_of("v", {1, 2, 3})},
+                   "q (1, 2, 6) as HND has 6: where several heads lie side by side, say how many q has (heads)");
   check_bad_arrays({array_of("q", {2, 3}), k, v, array_of("wo", {3})},
                    "\"wo\" has the shape (3,), but wo as IO has 2 axes");
   check_bad_arrays({array_of("q", {2, 3}), k, v, array_of("wo", {3, 2}), array_of("bo", {2, 1})},
