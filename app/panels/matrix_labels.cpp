@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "app/panels/lens.h"
-#include "core/base/utf8.h"
+#include ""
 
 namespace qkv {
 namespace {
