@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "app/panels/lens.h"
-#include ""
+#include "core/base/utf8.h"
 
 namespace qkv {
 namespace {

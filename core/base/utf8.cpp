@@ -130,6 +130,12 @@ char32_t next_code_point(std::string_view text, std::size_t& pos) {
   return kReplacement;
 }
 
+std::size_t count_code_points(std::string_view text) {
+  std::size_t count = 0;
+  for (std::size_t pos = 0; pos < text.size(); ++count) next_code_point(text, pos);
+  return count;
+}
+
 void append_utf8(std::string& out, char32_t code_point) {
   if (code_point > kLastCodePoint || (code_point >= 0xD800 && code_point <= 0xDFFF)) code_point = kReplacement;
   const auto tail = [&](int shift) { out += static_cast<char>(0x80 | (code_point >> shift & 0x3F)); };

@@ -9,6 +9,7 @@ namespace qkv {
 
 // Code point at `pos`, which moves past it. Invalid bytes give U+FFFD and move by one.
 char32_t next_code_point(std::string_view text, std::size_t& pos);
+std::size_t count_code_points(std::string_view text);
 void append_utf8(std::string& out, char32_t code_point);
 bool is_valid_utf8(std::string_view text);
 // The same text with each invalid byte replaced by U+FFFD.

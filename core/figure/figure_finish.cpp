@@ -13,12 +13,6 @@ constexpr double kMinNumber = 9, kMaxNumber = 22;  // font sizes of numbers in c
 constexpr double kNumberPadding = 2.5;             // pixels on each side of a number
 constexpr int kFewDecimals = 1;                    // of numbers in units
 
-std::size_t count_code_points(std::string_view text) {
-  std::size_t count = 0;
-  for (std::size_t pos = 0; pos < text.size(); ++count) next_code_point(text, pos);
-  return count;
-}
-
 // The longest number of a matrix; digits are tabular, so none is much wider.
 std::string longest_number(const FigureMatrix& matrix) {
   std::string longest;
