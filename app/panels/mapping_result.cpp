@@ -44,7 +44,7 @@ bool needs_heads(const MappingDialogState& state) {
   };
   const MappingProposal& proposal = state.proposal;
   const bool fails = !state.session && state.reading.current() == nullptr;
-  const bool may_need = fails && proposal.kind != InputKind::kWeights && !proposal.mapping.tensors.empty();
+  const bool may_need = fails && proposal.kind != InputKind::kWeights && !proposal.modules.empty();
   return may_need || proposal.mapping.heads > 0 || state.request.heads ||
          is_open(proposal, MappingQuestion::Kind::kHeads) || std::ranges::any_of(proposal.mapping.tensors, is_grouped);
 }
