@@ -61,7 +61,8 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
   const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
   const Index lit = place.cols == Axis::kQueries ? link.query : link.key;
   const Index first = (canvas.first_col() + step - 1) / step * step;
-  const auto is_wide = [&](const std::string& text) { return label_width(ui, text, kLabelSize) + 2 > canvas.cell_w(); };
+  const double room = canvas.cell_w() * static_cast<double>(step);
+  const auto is_wide = [&](const std::string& text) { return label_width(ui, text, kLabelSize) + 2 > room; };
   bool all_upright = false;  // words stand the same way
   for (Index c = first; upright && !all_upright && c < canvas.end_col(); c += step) all_upright = is_wide(labels[c]);
   for (Index c = first; c < canvas.end_col(); c += step) {
@@ -72,8 +73,8 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
     if (all_upright && (!is_glyph(text) || is_wide(text)))
       draw_upright(ui, x, place.min.y - 6, place.top_room - 8, text, color);
     else
-      draw_label_in(ui, ImGui::GetWindowDrawList(), {canvas.x_of(double(c)), place.min.y - 22},
-                    {canvas.x_of(double(c + 1)), place.min.y - 2}, text, kLabelSize, color, TextAlign::kCenter);
+      draw_label_in(ui, ImGui::GetWindowDrawList(), {x - static_cast<float>(room) / 2, place.min.y - 22},
+                    {x + static_cast<float>(room) / 2, place.min.y - 2}, text, kLabelSize, color, TextAlign::kCenter);
   }
 }
 
