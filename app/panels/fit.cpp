@@ -40,7 +40,11 @@ CellSize fit_cells(Index rows, Index cols, float room_w, float room_h, double mo
   const double across = static_cast<double>(room_w) / static_cast<double>(cols);
   const double down = static_cast<double>(room_h) / static_cast<double>(rows);
   const double cell = std::min({across, down, most});
-  return {across < kLine ? cell : std::max(cell, kLine), down < kLine ? cell : std::max(cell, kLine)};
+  const bool is_strip = std::max(rows, cols) > 4 * std::min(rows, cols);
+  const auto side = [&](double room) {
+    return room < kLine && !is_strip ? cell : std::max(cell, std::min(room, kLine));
+  };
+  return {side(across), side(down)};
 }
 
 void square_cells(AxisFit& across, AxisFit& down) {

@@ -23,7 +23,7 @@ struct AxisFit {
 AxisFit fit_axes(std::span<const Index> counts, float room);
 
 // The cells of one matrix in a room: squares of at most `most`, but the few rows or columns beside very many are as
-// high as a line of text.
+// high as a line of text, or as the room allows.
 struct CellSize {
   double w = 0, h = 0;
 };

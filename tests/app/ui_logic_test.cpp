@@ -78,6 +78,19 @@ TEST_CASE("cells fit the room and are no larger than they need to be") {
   CHECK(fit_axes(many, 600).length(64) >= kSmallestSide);
 }
 
+TEST_CASE("cells of one matrix are squares, and a strip takes the room beside it") {
+  const auto check = [](CellSize cell, double w, double h) {
+    CHECK(cell.w == doctest::Approx(w));
+    CHECK(cell.h == doctest::Approx(h));
+  };
+  check(fit_cells(10, 20, 1000, 1000, 128), 50, 50);
+  check(fit_cells(3, 3, 1000, 1000, 128), 128, 128);
+  check(fit_cells(1000, 1000, 900, 700, 128), 0.7, 0.7);
+  check(fit_cells(1024, 64, 896, 512, 128), 14, 0.5);  // a key of all its columns
+  check(fit_cells(1024, 4, 896, 512, 128), 22, 0.5);
+  check(fit_cells(64, 1024, 512, 896, 128), 0.5, 14);
+}
+
 TEST_CASE("the head tab stays inside the stage at every size") {
   for (const float width : {420.0f, 700.0f, 1400.0f})
     for (const Index n : {Index{1}, Index{3}, Index{12}, Index{64}, Index{512}})
