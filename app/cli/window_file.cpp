@@ -1,5 +1,6 @@
 #include "app/cli/window_file.h"
 
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 
@@ -37,7 +38,9 @@ Result<OpenedFile> read_for_window(const std::string& name, const fs::path& path
   // A pipe is read once.
   if (has_any(flags) || !fs::is_regular_file(path, problem)) return read_as_flags_say(name, flags, progress);
   Result<OpenedFile> opened = read_unasked(name, path, progress);
-  const bool is_settled = !opened.ok() || is_open(opened.value());
+  // Where names say nothing a person can, in the window; without one the error does.
+  const bool can_ask = std::getenv("DISPLAY") != nullptr || std::getenv("WAYLAND_DISPLAY") != nullptr;
+  const bool is_settled = !opened.ok() || can_ask || is_open(opened.value());
   return is_settled ? std::move(opened) : read_as_flags_say(name, flags, progress);
 }
 

@@ -5,6 +5,7 @@
 #include "core/figure/colormap.h"
 #include "core/figure/paint.h"
 #include "core/session/session_file.h"
+#include "core/tensor_io/npz.h"
 #include "tests/gui/desktop.h"
 
 using namespace qkv;
@@ -142,6 +143,28 @@ TEST_CASE("pictures are exported, and the picture of the window is what the scre
   for (int y = 0; y < 80; ++y)
     for (int x = 0; x < kWidth; ++x) different += pixel(screen, x, y) == pixel(picture.value(), x, y) ? 0 : 1;
   CHECK(different == 0);
+  window.key("ctrl+q");
+  CHECK(window.wait().exit_code == 0);
+}
+
+TEST_CASE("tensors whose names say nothing are asked about, not refused") {
+  Desktop desktop;
+  NEEDS(desktop);
+  const std::string path = desktop.config_folder() + "/odd.npz", saved = desktop.config_folder() + "/odd.qkv.json";
+  std::vector<NamedArray> arrays;
+  for (const std::string name : {"first", "second", "third"}) {
+    arrays.push_back({name, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}});
+  }
+  const Result<Bytes> bytes = npz_bytes(arrays);
+  REQUIRE(bytes.ok());
+  REQUIRE(write_file_atomically(path, bytes.value()).ok());
+  Window window(desktop, {path});
+  REQUIRE_MESSAGE(window.opened(), window.err());
+  window.settled();
+  window.key("Escape");  // the dialog; behind it is the worked example
+  window.settled();
+  const Session session = saved_as(window, saved);
+  CHECK(session.title == worked_example().title);
   window.key("ctrl+q");
   CHECK(window.wait().exit_code == 0);
 }
