@@ -179,8 +179,9 @@ std::optional<Session> draw_mapping_dialog(Ui& ui, MappingDialogState& state) {
   draw_content(ui, state);
   draw_letters(ui, state.is_remembered ? 312 : 200);
   std::optional<Session> confirmed;
-  const int button = modal_buttons(ui, "mapping", "Open", state.is_remembered ? "Start over" : "");
-  if (button == 1) state.opens_when_read = state.session || state.reading.current() != nullptr;
+  const bool can_open = state.session || state.reading.current() != nullptr;
+  const int button = modal_buttons(ui, "mapping", "Open", state.is_remembered ? "Start over" : "", "Cancel", can_open);
+  if (button == 1) state.opens_when_read = true;
   if (state.opens_when_read && state.session) {
     confirmed = std::move(state.session);
     state.open = false;

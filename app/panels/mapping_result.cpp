@@ -178,7 +178,9 @@ void draw_result(Ui& ui, MappingDialogState& state) {
     return draw_reading_bar(ui, "mapping/reading", reading->progress());
   }
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const bool is_wrong = !state.session && (state.proposal.error || state.proposal.questions.empty());
+  // Where names say nothing, nothing is wrong before a tensor is chosen.
+  const bool is_untouched = state.proposal.modules.empty() && state.request.tensors.empty();
+  const bool is_wrong = !state.session && !is_untouched && (state.proposal.error || state.proposal.questions.empty());
   const float used = draw_label_paragraph(ui, ImGui::GetWindowDrawList(), at, width, state.result, 13,
                                           is_wrong ? ui.colors().bad : ui.colors().dim);
   ImGui::SetCursorScreenPos({at.x, at.y + used + 6});

@@ -39,19 +39,19 @@ void end_modal(bool open) {
 }
 
 int modal_buttons(Ui& ui, const std::string& name, std::string_view main, std::string_view other,
-                  std::string_view cancel) {
+                  std::string_view cancel, bool enabled) {
   const ImVec2 corner{ImGui::GetWindowPos().x + ImGui::GetWindowSize().x - 20,
                       ImGui::GetWindowPos().y + ImGui::GetWindowSize().y - 16};
   float right = corner.x;
   int pressed = 0;
-  const auto button = [&](std::string_view text, int number, bool primary, const char* id) {
+  const auto button = [&](std::string_view text, int number, bool primary, const char* id, bool on = true) {
     if (text.empty()) return;
     const float width = std::max(84.0f, text_width(ui, FontRole::kText13, text) + 32);
-    if (text_button(ui, name + "/" + id, {{right - width, corner.y - 32}, {right, corner.y}}, text, primary))
+    if (text_button(ui, name + "/" + id, {{right - width, corner.y - 32}, {right, corner.y}}, text, primary, on))
       pressed = number;
     right -= width + 8;
   };
-  button(main, 1, true, "ok");
+  button(main, 1, true, "ok", enabled);
   button(cancel, 2, false, "cancel");
   button(other, 3, false, "other");
   return pressed;

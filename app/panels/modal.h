@@ -12,8 +12,9 @@ namespace qkv {
 bool begin_modal(Ui& ui, const char* name, std::string_view title, ImVec2 size, bool& open, bool& just_opened);
 void end_modal(bool open);
 
-// Buttons at the bottom right: 1 = the main one, 2 = Cancel, 3 = `other` (left of Cancel, none if empty), 0 = none.
+// Buttons at the bottom right: 1 = the main one, where it is `enabled`, 2 = Cancel, 3 = `other` (left of Cancel, none
+// if empty), 0 = none.
 int modal_buttons(Ui& ui, const std::string& name, std::string_view main, std::string_view other = {},
-                  std::string_view cancel = "Cancel");
+                  std::string_view cancel = "Cancel", bool enabled = true);
 
 }  // namespace qkv
