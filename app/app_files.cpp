@@ -90,7 +90,6 @@ void App::Impl::show_opened(FileOpening::Finished file) {
   if (asked.session && !file.ask_what_is_what && !asked.is_remembered)
     return take_opened(std::move(*asked.session), file.path, false);
   dialogs.mapping = std::move(asked);
-  redraw = true;
 }
 
 void App::Impl::take_opened(Session session, const fs::path& from, bool is_session) {

@@ -6,6 +6,7 @@
 #include "core/base/utf8.h"
 #include "core/session/bfloat16_bits.h"
 #include "core/session/session_file.h"
+#include "core/session/tensor_origin.h"
 
 namespace qkv::cli {
 
@@ -45,8 +46,7 @@ Error questions_error(const std::string& name, const MappingProposal& proposal, 
 fs::path place_of(const std::string& name) {
   std::error_code problem;
   if (!fs::is_regular_file(name, problem)) return {};
-  const fs::path whole = fs::absolute(name, problem);
-  return problem ? fs::path() : whole.lexically_normal();
+  return remembered_place(name);
 }
 
 }  // namespace

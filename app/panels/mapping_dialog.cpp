@@ -33,12 +33,8 @@ std::string shapes_text(const Shapes& shapes) {
   return text;
 }
 
-std::string name_text(const fs::path& path) { return sanitize_utf8(path.filename().string()); }
-
 NamedTensors named(const fs::path& path, TensorFile file) {
-  std::error_code problem;
-  const fs::path whole = fs::absolute(path, problem);
-  return {name_text(path), std::move(file), problem ? fs::path() : whole.lexically_normal()};
+  return {file_name_text(path), std::move(file), remembered_place(path)};
 }
 
 // The proposal anew, and why there is nothing to read yet; true where there is.
@@ -137,7 +133,7 @@ void mapping_parts::propose(MappingDialogState& state) {
 
 void open_mapping_dialog(MappingDialogState& state, const fs::path& path, TensorFile file, ReadProgress* progress,
                          const TensorOrigin* origin) {
-  begin(state, name_text(path), path);
+  begin(state, file_name_text(path), path);
   state.files = {named(path, std::move(file))};
   if (origin != nullptr && is_from(*origin, state.files.front().path)) {
     Reopened again = reopen(*origin, std::move(state.files.front()), progress);

@@ -20,8 +20,6 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, problem);
 }
 
-std::string name_text(const fs::path& path) { return sanitize_utf8(path.filename().string()); }
-
 // The index of the file in the origin, or its size.
 std::size_t index_in(const TensorOrigin& origin, const fs::path& path) {
   const auto by_place = std::ranges::find(origin.files, path, &OriginFile::path);
@@ -50,7 +48,7 @@ Result<NamedTensors> open_again(const OriginFile& file, ReadProgress* progress =
   if (!is_file(file.path)) return Error{ErrorCode::kCannotRead, "the file is not there"};
   Result<TensorFile> opened = TensorFile::open(file.path, {}, progress);
   if (!opened.ok()) return Error{opened.error().code, "the file cannot be read: " + opened.error().message};
-  return read_as_then({name_text(file.path), std::move(opened).value(), file.path}, file.bfloat16);
+  return read_as_then({file_name_text(file.path), std::move(opened).value(), file.path}, file.bfloat16);
 }
 
 bool same_number(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -142,6 +140,14 @@ bool proposes(const TensorSet& files, const MappingRequest& request, const Tenso
 
 }  // namespace
 
+fs::path remembered_place(const fs::path& path) {
+  std::error_code problem;
+  const fs::path whole = fs::absolute(path, problem);
+  return problem ? fs::path() : whole.lexically_normal();
+}
+
+std::string file_name_text(const fs::path& path) { return sanitize_utf8(path.filename().string()); }
+
 std::shared_ptr<const TensorOrigin> origin_of(const TensorSet& files, const TensorMapping& mapping) {
   TensorOrigin origin;
   origin.mapping = mapping;
@@ -232,7 +238,7 @@ Reopened reopen(const TensorOrigin& origin, NamedTensors file, ReadProgress* pro
     if (i == first) continue;
     Result<NamedTensors> other = open_again(origin.files[i], progress);
     if (!other.ok()) {
-      again.missing.push_back(name_text(origin.files[i].path) + ": " + other.error().message);
+      again.missing.push_back(file_name_text(origin.files[i].path) + ": " + other.error().message);
       continue;
     }
     place[i] = again.files.size();

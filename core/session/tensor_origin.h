@@ -13,6 +13,12 @@
 
 namespace qkv {
 
+// The place of a file as it is remembered: absolute, without "..". Empty where the folder in which the program runs is
+// gone and `path` does not say it all.
+std::filesystem::path remembered_place(const std::filesystem::path& path);
+// What a file is called in messages.
+std::string file_name_text(const std::filesystem::path& path);
+
 struct OriginFile {
   std::filesystem::path path;         // absolute
   std::vector<std::string> bfloat16;  // of its tensors: 16-bit unsigned integers that are read as bfloat16
