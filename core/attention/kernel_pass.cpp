@@ -56,6 +56,11 @@ void resize_buffers(KernelHead& head, const Shapes& shapes) {
   head.rows.resize(static_cast<std::size_t>(shapes.nq));
 }
 
+// One for each thread.
+std::vector<KernelScratch> scratch_of(const PassOptions& options) {
+  return std::vector<KernelScratch>(static_cast<std::size_t>(options.pool ? options.pool->threads() : 1));
+}
+
 FloatBlock concat_block(Trace& trace, int head) {
   const Index width = trace.shapes.d_v;
   return {trace.concat.data() + head * width, trace.shapes.nq, width, trace.concat.cols()};
@@ -131,7 +136,7 @@ bool run_rows(Trace& trace, const std::vector<RowTask>& rows, const PassOptions&
     flops += estimated_flops(trace.shapes) / trace.shapes.heads * static_cast<double>(part.count) /
              static_cast<double>(trace.shapes.nq);
   }
-  std::vector<KernelScratch> scratch(static_cast<std::size_t>(options.pool ? options.pool->threads() : 1));
+  std::vector<KernelScratch> scratch = scratch_of(options);
   return share_out(static_cast<Index>(tasks.size()), flops, options, [&](Index index, int worker) {
     const RowTask& task = tasks[static_cast<std::size_t>(index)];
     KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(task.head)];
@@ -165,18 +170,50 @@ void present_rows(Trace& trace, int head, Index first, Index count) {
                  [&](const RowSoftmax& row) { return row_stats(row, sink); });
 }
 
+namespace {
+
+void pack_group(const Trace& trace, std::size_t kv_head, std::shared_ptr<PackedKeyValues>& packed) {
+  const SharedMatrix k = rotated(trace.k[kv_head], trace.problem.options.rope);
+  const Matrix& v = *trace.v[kv_head];
+  if (packed && is_sole_holder(packed)) {
+    packed->assign(view_of(*k), view_of(v));
+  } else {
+    packed = std::make_shared<PackedKeyValues>(view_of(*k), view_of(v));
+  }
+}
+
+bool goes_by_groups(const Shapes& shapes, const PassOptions& options) {
+  const double flops = estimated_flops(shapes) / shapes.kv_heads;
+  return computes_whole_groups(shapes.kv_heads, flops, options.pool ? options.pool->threads() : 1);
+}
+
+// Packs and computes a group of heads after the other; false when stopped.
+bool run_groups(Trace& trace, PackedHeads& packed, const PassOptions& options) {
+  const Shapes& shapes = trace.shapes;
+  packed.resize(static_cast<std::size_t>(shapes.kv_heads));
+  std::vector<KernelScratch> scratch = scratch_of(options);
+  return share_out(shapes.kv_heads, estimated_flops(shapes), options, [&](Index group, int worker) {
+    const auto kv_head = static_cast<std::size_t>(group);
+    pack_group(trace, kv_head, packed[kv_head]);
+    for (int head = 0; head < shapes.heads; ++head) {
+      if (kv_head_of(shapes, head) != group) continue;
+      KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(head)];
+      kernel.kv = packed[kv_head];
+      attend_rows(head_input(kernel), 0, shapes.nq, head_output(kernel, concat_block(trace, head)),
+                  scratch[static_cast<std::size_t>(worker)]);
+    }
+  });
+}
+
+}  // namespace
+
 bool pack_keys_and_values(const Trace& trace, const PassOptions& options, PackedHeads& packed) {
   const Shapes& shapes = trace.shapes;
   packed.resize(static_cast<std::size_t>(shapes.kv_heads));
   const double moved = static_cast<double>(shapes.nk * (shapes.d_k + shapes.d_v) * shapes.kv_heads);
   return share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
     const auto h = static_cast<std::size_t>(kv_head);
-    const SharedMatrix k = rotated(trace.k[h], trace.problem.options.rope);
-    if (packed[h] && is_sole_holder(packed[h])) {
-      packed[h]->assign(view_of(*k), view_of(*trace.v[h]));
-    } else {
-      packed[h] = std::make_shared<PackedKeyValues>(view_of(*k), view_of(*trace.v[h]));
-    }
+    pack_group(trace, h, packed[h]);
   });
 }
 
@@ -206,14 +243,15 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   trace.kernels.resize(trace.heads.size());
 
   PackedHeads packed = packed_of(trace.kernels);
-  if (!pack_keys_and_values(trace, options, packed)) return false;
+  const bool whole_groups = goes_by_groups(shapes, options);
+  if (!whole_groups && !pack_keys_and_values(trace, options, packed)) return false;
   std::vector<RowTask> rows;
   for (int head = 0; head < shapes.heads; ++head) {
     const auto h = static_cast<std::size_t>(head);
     std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
     if (!kernel || !is_sole_holder(kernel)) kernel = std::make_shared<KernelHead>();
     kernel->q = rotated(trace.q[h], attention.rope);
-    kernel->kv = packed[static_cast<std::size_t>(kv_head_of(shapes, head))];
+    if (!whole_groups) kernel->kv = packed[static_cast<std::size_t>(kv_head_of(shapes, head))];
     kernel->options = attention;
     kernel->shapes = shapes;
     kernel->head = head;
@@ -221,7 +259,7 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
     resize_buffers(*kernel, shapes);
     rows.push_back({head, 0, shapes.nq});
   }
-  if (!run_rows(trace, rows, options)) return false;
+  if (!(whole_groups ? run_groups(trace, packed, options) : run_rows(trace, rows, options))) return false;
   for (HeadTrace& head : trace.heads) {
     head.out.resize(shapes.nq, shapes.d_v);
     head.rows.resize(static_cast<std::size_t>(shapes.nq));

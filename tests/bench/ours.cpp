@@ -62,12 +62,12 @@ class OurAttention {
   // Heads whose rows are `stride` floats apart and that begin `head_step` floats after one another.
   void attend(const float* q, const float* k, const float* v, float* out, Index stride, Index head_step) {
     const Index n = job_.of.n, heads = job_.of.heads;
-    pool_.run(heads, [&](std::ptrdiff_t h, int) {
+    const auto pack = [&](std::ptrdiff_t h, int) {
       const FloatView keys = {k + h * head_step, n, kHeadSize, stride};
       const FloatView values = {v + h * head_step, n, kHeadSize, stride};
       std::unique_ptr<PackedKeyValues>& packed = packed_[static_cast<std::size_t>(h)];
       packed ? packed->assign(keys, values) : void(packed = std::make_unique<PackedKeyValues>(keys, values));
-    });
+    };
     const auto input = [&](Index h) {
       return HeadInput{.q = {q + h * head_step, n, kHeadSize, stride},
                        .kv = packed_[static_cast<std::size_t>(h)].get(),
@@ -82,6 +82,14 @@ class OurAttention {
       if (job_.of.work == Work::kKept) to.weights = {job_.outputs->attn.data() + h * n * n, n, n, n};
       return to;
     };
+    if (computes_whole_groups(heads, job_.of.flops() / static_cast<double>(heads), pool_.threads())) {
+      pool_.run(heads, [&](std::ptrdiff_t h, int worker) {
+        pack(h, worker);
+        attend_rows(input(h), 0, n, output(h), scratch_[static_cast<std::size_t>(worker)]);
+      });
+      return;
+    }
+    pool_.run(heads, pack);
     const Index rows = preferred_row_block(input(0), output(0)), blocks = (n + rows - 1) / rows;
     pool_.run(heads * blocks, [&](std::ptrdiff_t task, int worker) {
       // Of a causal head the long rows first, so that no thread begins one when the others are done.

@@ -201,7 +201,7 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
   const TileRow tile = tile_row(block, keys, row, seen);
   const RowScaling scaling(block.input.scaling, block.first + row, online.base);
   float max = weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
-  if (raise_exponent(online, weight_exponent(max))) {
+  if (!is_within_headroom(online, max) && raise_exponent(online, weight_exponent(max))) {
     // Too large for the exponent that was foreseen: once more.
     ScoreJob{block, keys}.run_row(row);
     foreseen_exponent<kPlain>(tile, scaling, false);

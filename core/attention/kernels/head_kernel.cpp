@@ -67,6 +67,11 @@ Index preferred_row_block(const HeadInput& input, const HeadOutput& output) {
   return block_rows(input, static_cast<bool>(output.weights));
 }
 
+bool computes_whole_groups(Index groups, double flops, int threads) {
+  constexpr double kMost = 1e8;  // about a millisecond, which somebody may wait for who stops it
+  return groups % threads == 0 && flops <= kMost;
+}
+
 double sink_weight(float sink, const RowSoftmax& row) {
   return std::exp(static_cast<double>(sink) - static_cast<double>(row.base) - row.exponent * std::numbers::ln2);
 }

@@ -124,6 +124,10 @@ class KernelScratch {
 // Query rows that are best handed to attend_rows at once.
 Index preferred_row_block(const HeadInput& input, const HeadOutput& output);
 
+// Whether a thread had better pack the keys and values of a group of heads and compute all rows of these itself, while
+// they are in its own cache: where the work is small, and comes out even. `flops` of one of the `groups`.
+bool computes_whole_groups(Index groups, double flops, int threads);
+
 // Computes rows [first, first + count). Different rows may run on different threads, each with its own scratch.
 // A cell's bits do not depend on how the rows are divided into calls.
 void attend_rows(const HeadInput& input, Index first, Index count, const HeadOutput& output, KernelScratch& scratch);

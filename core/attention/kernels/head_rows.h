@@ -61,6 +61,11 @@ inline bool raise_exponent(OnlineRow& row, std::int32_t exponent) {
   return true;
 }
 
+// Whether raise_exponent would leave the row as it is for that score, without its exponent. False for NaN.
+inline bool is_within_headroom(const OnlineRow& row, float score) {
+  return score * 0x1.715476p0f <= static_cast<float>(row.exponent + kHeadroom);
+}
+
 // Rows that attend_rows computes together. `whole_rows`: all cells of a row are held until its sum is known.
 Index block_rows(const HeadInput& input, bool whole_rows);
 
