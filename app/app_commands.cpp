@@ -166,6 +166,12 @@ void App::Impl::run_view_command(CommandId command) {
     case CommandId::kZoomOut:
       zoom(0.8);
       break;
+    case CommandId::kSetup:
+      preferences.setup_hidden = !preferences.setup_hidden;
+      break;
+    case CommandId::kInspector:
+      preferences.inspector_hidden = !preferences.inspector_hidden;
+      break;
     case CommandId::kThemeLight:
       preferences.theme = ThemeName::kLight;
       break;

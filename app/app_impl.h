@@ -102,9 +102,7 @@ struct App::Impl {
   bool is_asking() const { return dialogs.any_open() || opening.is_running(); }
   void begin_ui();
   void draw_root();
-  void draw_panels(ImVec2 min, ImVec2 max);
   void draw_stage(ImVec2 min, ImVec2 max);
-  void draw_splitters(ImVec2 min, ImVec2 max, float left, float right);
   void draw_dialogs();
   void draw_mapping();
   void apply_queue();
@@ -114,6 +112,10 @@ struct App::Impl {
   void update_comparison();  // asks for the comparison of what is shown now, and takes what is there
   void update_lens();        // asks for what the view wants to see, and takes what is there
   void say(std::string text, double seconds = 5);
+
+  // app_panels.cpp: the stage between its side panels
+  void draw_panels(ImVec2 min, ImVec2 max);
+  void draw_splitters(ImVec2 min, ImVec2 max, float left, float right);
 
   // app_commands.cpp: what commands do
   void run(CommandId command);

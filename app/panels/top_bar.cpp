@@ -30,7 +30,7 @@ void menu(Ui& ui, const char* name, MenuId id, const TopBarInput& input, ActionQ
   for (const CommandInfo& command : commands()) {
     if (command.menu != id) continue;
     if (command.line_before) ImGui::Separator();
-    std::string text(command.text);
+    std::string text(command_text(command, input.context));
     if (command.id == CommandId::kUndo && !input.undo_label.empty()) text += ": " + input.undo_label;
     if (command.id == CommandId::kRedo && !input.redo_label.empty()) text += ": " + input.redo_label;
     const bool checked = (command.id == CommandId::kThemeLight && input.theme == ThemeName::kLight) ||
