@@ -5,6 +5,7 @@
 #include "app/app_impl.h"
 #include "app/engine/pending.h"
 #include "app/panels/save_arrays.h"
+#include "app/unnamed_tokens.h"
 #include "core/session/tensor_origin.h"
 
 namespace qkv {
@@ -195,6 +196,7 @@ void App::Impl::run_view_command(CommandId command) {
 
 void App::Impl::replace_session(Session session, fs::path from) {
   session.view = fitting_view(session);
+  if (session.origin != nullptr) number_unnamed_tokens(session);
   history.reset(std::move(session));
   path = std::move(from);
   stage = StageState{};
