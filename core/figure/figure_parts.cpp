@@ -164,6 +164,8 @@ std::vector<BarSpec> join_equal(const std::vector<BarSpec>& bars) {
   return joined;
 }
 
+constexpr std::string_view kLogWord = "log";  // between the ends of a logarithmic scale
+
 // Returns the width that was needed.
 double put_bar(FigureSheet& b, const BarSpec& bar, double x, double y, double width) {
   const TextStyle style = caption_style(b);
@@ -171,8 +173,9 @@ double put_bar(FigureSheet& b, const BarSpec& bar, double x, double y, double wi
   const std::string low = end_text(bar.range.low * bar.factor, b.spec.look.decimals);
   const std::string high = end_text(bar.range.high * bar.factor, b.spec.look.decimals);
   const std::string single = bar.empty ? "no finite value" : "all " + low;
-  const double needed =
-      bar.range.flat ? text_width(b, single, style) : text_width(b, low, style) + text_width(b, high, style) + 16;
+  const double low_width = text_width(b, low, style), high_width = text_width(b, high, style);
+  const double between = bar.range.log ? text_width(b, kLogWord, style) + 32 : 16;
+  const double needed = bar.range.flat ? text_width(b, single, style) : low_width + between + high_width;
   width = std::max({width, std::ceil(needed), captioned ? std::ceil(text_width(b, bar.caption, style)) : 0});
   if (captioned) put_text(b, bar.caption, style, x, y - kLabelGap);
   b.figure.bars.push_back({x, y, width, kBarHeight, bar.colormap, bar.range});
@@ -182,6 +185,8 @@ double put_bar(FigureSheet& b, const BarSpec& bar, double x, double y, double wi
   } else {
     put_text(b, low, style, x, baseline);
     put_text(b, high, style, x + width, baseline, Align::kRight);
+    const double middle = x + (low_width + width - high_width) / 2;
+    if (bar.range.log) put_text(b, kLogWord, style, middle, baseline, Align::kCenter);
   }
   return width;
 }

@@ -352,3 +352,17 @@ TEST_CASE("a picture that would be too large names the cell size that fits") {
     CHECK_FALSE(layout_figure(session, trace, spec_of(FigureView::kMatrix, fitting + 1), shaper).ok());
   }
 }
+
+TEST_CASE("a logarithmic scale says so between its ends, and only it does") {
+  const Session session = projected(2);
+  const Trace trace = run(session);
+  FigureSpec spec = spec_of(FigureView::kHead);
+  const auto words = [&] {
+    const Figure figure = layout(session, trace, spec);
+    return std::ranges::count(figure.texts, std::string("log"), &FigureText::text);
+  };
+  CHECK(words() == 0);
+  spec.look.weights_range.mode = RangeMode::kLog;
+  CHECK(words() == 1);
+  check_sound(layout(session, trace, spec));
+}
