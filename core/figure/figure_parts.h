@@ -83,7 +83,8 @@ struct AxisLabels {
   std::vector<std::string> texts;  // one a row or column; empty = no labels
   std::vector<bool> special;       // drawn quieter; as many
   TextStyle style;
-  Index step = 1;     // every step-th label is drawn
+  Index first = 0;    // that is drawn
+  Index step = 1;     // and every so many after it
   double angle = 0;   // radians, of column labels
   double extent = 0;  // pixels from the matrix outwards, gap included
 };
