@@ -170,7 +170,7 @@ void App::Impl::draw_root() {
   const bool busy = engine.busy() || lens_engine.busy() || compare_engine.busy() || opening.is_running();
   if (is_refining(computed->trace)) ui.redraw_within(0.1);
   if (busy) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
-  draw_status_bar(ui, input(), {busy, zoom, failure ? failure->message : std::string()},
+  draw_status_bar(ui, input(), {busy, zoom, has_failed() ? failure->message : std::string()},
                   {0, size.y - kStatusHeight}, {size.x, size.y});
   ImGui::End();
   ImGui::PopFont();

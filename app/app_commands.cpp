@@ -48,7 +48,7 @@ void App::Impl::run(CommandId command) {
     }
     case CommandId::kExport:
       if (is_pending(*computed)) {
-        say(kStillComputed);
+        say(why_missing(input()));
         break;
       }
       open_export_dialog(dialogs.exporting, picture_source(input()), stage, preferences.theme, export_folder());

@@ -94,8 +94,10 @@ struct App::Impl {
   // app.cpp: one frame
   StageInput input() const {
     const TokenStyle tokens = history.current().view.raw_tokens ? TokenStyle::kStored : detected_tokens;
-    return {history.current(), *computed, version, lens.get(), sources.get(), tokens};
+    return {history.current(), *computed, version, lens.get(), sources.get(), tokens, has_failed()};
   }
+  // The newest edit has no result, and none is on its way.
+  bool has_failed() const { return failure && !engine.busy(); }
   // What pictures are made of; `in` outlives it.
   PictureSource picture_source(const StageInput& in) const;
   CommandContext context() const;
