@@ -301,11 +301,11 @@ PictureSource App::Impl::picture_source(const StageInput& in) const {
 void App::Impl::update_comparison() {
   if (compare.shown && !is_pending(*computed) && compare.asked_for.lock() != computed) {
     compare.asked_for = computed;
-    compare_engine.request({computed->session, compare.other, ++version});
+    compare_engine.request({computed->session, compare.other, ++version, compare.names});
   }
   if (auto result = compare_engine.take_result(); result && (*result)->other == compare.other) {
     compare.result = std::move(*result);
-    compare.failure.clear();
+    compare.failure = compare.result->failure;
     redraw = true;
   }
   if (const auto error = compare_engine.take_error()) {

@@ -44,6 +44,11 @@ Error with_deed(std::string_view deed, Error error) {
   return by_system ? located(deed, std::move(error)) : error;
 }
 
+void say_note(const Result<Input>& input) {
+  if (!input.ok() || input.value().note.empty()) return;
+  std::fputs(("qkvlab: note: " + printable(input.value().note) + "\n").c_str(), stderr);
+}
+
 int report(const Status& status) {
   if (status.ok()) return kExitDone;
   std::fputs(("qkvlab: " + printable(status.error().message) + "\n").c_str(), stderr);

@@ -60,10 +60,13 @@ struct Input {
   Session session;
   std::filesystem::path path;  // the file that was read; empty for the worked example built into the program
   bool is_session = false;     // not tensors
+  std::string note = {};       // what was taken for granted that no file says, in one line; most often empty
 };
 // Errors bear the file's name; a name that is neither a file nor an example is told what examples there are. Tensors
 // are mapped as they propose themselves; map_flags.h opens them as a person says.
 Result<Input> open_input(const std::string& name);
+// Writes the note of what was opened to the standard error.
+void say_note(const Result<Input>& input);
 // The path of `name`: itself where it exists, else the example's. kCannotRead where there is neither.
 Result<std::filesystem::path> find_input_file(const std::string& name);
 

@@ -152,6 +152,7 @@ Result<bool> diff(const DiffArguments& arguments) {
   if (!other.ok()) return other.error();
   const OtherArrays* arrays = other.value() ? &*other.value() : nullptr;
   Result<Input> input = open_diff_input(*arguments.file, mapping.value(), arrays);
+  say_note(input);
   if (!input.ok()) return input.error();
   Session& session = input.value().session;
   if (const Status set = apply_attention_flags(arguments.attention, session); !set.ok()) return set.error();

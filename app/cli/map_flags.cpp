@@ -5,6 +5,7 @@
 #include "app/cli/reading_line.h"
 #include "core/base/utf8.h"
 #include "core/session/bfloat16_bits.h"
+#include "core/session/json_reader.h"
 #include "core/session/session_file.h"
 #include "core/session/tensor_origin.h"
 
@@ -40,6 +41,18 @@ Error questions_error(const std::string& name, const MappingProposal& proposal, 
         (text.empty() ? "" : "; and ") + question_text(question) + "; choose with " + settling_flag(question, flags);
   }
   return located(name, bad_input(text));
+}
+
+// That tensors of 16-bit unsigned integers are read as such, where nobody said so.
+std::string integers_note(const std::string& name, const TensorSet& files, const TensorMapping& mapping) {
+  std::vector<std::string> keys;
+  for (const MappedTensor& mapped : mapping.tensors) {
+    const TensorInfo* info = files[mapped.file].file.find(mapped.name);
+    if (form_of(mapped.role) != RoleForm::kWords && info->dtype == "uint16") keys.emplace_back(role_key(mapped.role));
+  }
+  if (keys.empty()) return "";
+  return name + ": " + joined(keys) + (keys.size() == 1 ? " is" : " are") +
+         " read as whole numbers (uint16); where they hold the bits of bfloat16, say --uint16-is-bfloat16";
 }
 
 // The place of a file that can be gone back to.
@@ -122,7 +135,7 @@ Result<Input> mapped_input(const std::string& name, const TensorSet& files, cons
   const std::string title = sanitize_utf8(fs::path(name).stem().string());
   Result<Session> session = apply_mapping(files, proposal.mapping, title, progress);
   if (!session.ok()) return located(name, session.error());
-  return Input{std::move(session).value(), name, false};
+  return Input{std::move(session).value(), name, false, integers_note(name, files, proposal.mapping)};
 }
 
 std::string settling_flag(const MappingQuestion& question, const MapFlags& flags) {
@@ -146,8 +159,12 @@ std::string settling_flag(const MappingQuestion& question, const MapFlags& flags
 }
 
 Result<Input> open_input(const std::string& name, const MapFlags& flags) {
-  ReadingLine line(name);
-  return open_input(name, flags, line.progress());
+  Result<Input> input = [&] {
+    ReadingLine line(name);
+    return open_input(name, flags, line.progress());
+  }();
+  say_note(input);
+  return input;
 }
 
 Result<Input> open_input(const std::string& name, const MapFlags& flags, ReadProgress* progress) {

@@ -25,6 +25,7 @@ bool is_open(const OpenedFile& file) {
 // With the tensors mapped as the flags say, or why that makes no session.
 Result<OpenedFile> read_as_flags_say(const std::string& name, const MapFlags& flags, ReadProgress* progress) {
   Result<Input> input = open_input(name, flags, progress);
+  say_note(input);
   if (!input.ok()) return input.error();
   if (input.value().is_session) return OpenedFile(std::move(input.value().session));
   MappingDialogState mapped;

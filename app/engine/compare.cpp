@@ -17,7 +17,7 @@ bool is_session(const std::filesystem::path& path) {
   return looks_like_session(as_bytes(head));
 }
 
-Result<Comparison> compare(const CompareRequest& request, const StopFlag* stop) {
+Result<Comparison> compare(const CompareRequest& request, std::vector<TensorInfo>& arrays, const StopFlag* stop) {
   if (is_session(request.other)) {
     const Result<Session> other = read_session(request.other);
     if (!other.ok()) return other.error();
@@ -25,22 +25,25 @@ Result<Comparison> compare(const CompareRequest& request, const StopFlag* stop) 
   }
   const Result<TensorFile> file = TensorFile::open(request.other);
   if (!file.ok()) return file.error();
-  return compare_arrays(request.session, file.value(), {}, kFloat32Tolerance, stop);
+  arrays.assign(file.value().tensors().begin(), file.value().tensors().end());
+  return compare_arrays(request.session, file.value(), request.names, kFloat32Tolerance, stop);
 }
 
 }  // namespace
 
 Result<std::shared_ptr<const CompareResult>> compare_with_file(const CompareRequest& request, const StopFlag* stop) {
-  Result<Comparison> comparison = compare(request, stop);
-  if (!comparison.ok()) {
-    Error error = comparison.error();
-    error.message = request.other.filename().string() + ": " + error.message;
-    return error;
-  }
   auto result = std::make_shared<CompareResult>();
   result->session = request.session;
   result->other = request.other;
   result->version = request.version;
+  Result<Comparison> comparison = compare(request, result->arrays, stop);
+  if (!comparison.ok()) {
+    Error error = comparison.error();
+    error.message = request.other.filename().string() + ": " + error.message;
+    if (error.code != ErrorCode::kBadInput || result->arrays.empty()) return error;
+    result->failure = error.message;
+    return std::shared_ptr<const CompareResult>(std::move(result));
+  }
   result->comparison = std::move(comparison).value();
   InputCache cache(result->session.problem, check_session(result->session).value());
   for (std::size_t array = 0; array < result->comparison.arrays.size(); ++array) {

@@ -12,8 +12,9 @@ namespace qkv {
 
 struct CompareRequest {
   Session session;
-  std::filesystem::path other;  // a session or tensors, told apart by content
-  std::uint64_t version = 0;    // another for each request: of the result
+  std::filesystem::path other;       // a session or tensors, told apart by content
+  std::uint64_t version = 0;         // another for each request: of the result
+  std::vector<NamePair> names = {};  // of arrays whose names say something else, or nothing
 };
 
 // Immutable once it is shown.
@@ -23,9 +24,11 @@ struct CompareResult {
   Comparison comparison;
   std::vector<std::vector<Matrix>> ours, theirs;  // of each array, by head; one for a mean over the heads
   std::uint64_t version = 0;
+  std::vector<TensorInfo> arrays;  // that the file has; none of a session
+  std::string failure;             // why none of them is compared; empty where some are
 };
 
-// Errors bear the name of `other`.
+// Where the arrays of a file cannot be compared the result says why; other errors bear the name of `other`.
 Result<std::shared_ptr<const CompareResult>> compare_with_file(const CompareRequest& request, const StopFlag* stop);
 
 }  // namespace qkv

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/engine/pending.h"
+#include "app/panels/compare_names.h"
 #include "app/panels/compare_summary.h"
 #include "app/panels/fit.h"
 #include "app/panels/matrix_view.h"
@@ -120,7 +122,9 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, Three matrices
     key_labels = col_label_room(ui, col_names, static_cast<float>(cell.w), 72);
   }
   top = min.y + kTitle + key_labels;
-  if (cell.w < kNumberCell) {
+  // Without their unit they would all be 0.
+  const bool has_numbers = cell.w >= kNumberCell || matrices.power == 0;
+  if (!has_numbers) {
     matrices.power = 0;
     matrices.difference.factor = 1;
   }
@@ -140,6 +144,7 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, Three matrices
     MatrixPlace place = place_at(id, row, col, {x, top}, size, title, words);
     place.foreign = foreign;
     place.interactive = false;
+    place.numbers = has_numbers || !is_difference;
     place.row_labels = foreign == &matrices.ours;
     place.label_room = labels - 8;
     place.col_labels = true;
@@ -152,6 +157,23 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, Three matrices
     x += size.x + kGap;
   }
   return top + size.y;
+}
+
+// What it is compared with, and the buttons to choose another file or other arrays of it.
+void draw_file_row(Ui& ui, CompareState& compare, ImVec2 at, float width, ActionQueue& queue) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float right = at.x + width;
+  draw_text(ui, list, FontRole::kText13, {at.x, at.y + 5}, ui.colors().dim, "against");
+  const float file_x = at.x + text_width(ui, FontRole::kText13, "against") + 8;
+  draw_label_in(ui, list, {file_x, at.y}, {right - 216, at.y + 26}, compare.other.filename().string(), 13,
+                ui.colors().text, TextAlign::kLeft, true);
+  if (text_button(ui, "compare/other", {{right - 108, at.y}, {right, at.y + 28}}, "Other file…")) {
+    queue.push(CommandId::kCompare);
+  }
+  const bool has_arrays = compare.result != nullptr && !compare.result->arrays.empty() && compare.failure.empty();
+  if (has_arrays && text_button(ui, "compare/names", {{right - 204, at.y}, {right - 116, at.y + 28}}, "Arrays…")) {
+    compare.names_shown = !compare.names_shown;
+  }
 }
 
 }  // namespace
@@ -168,23 +190,24 @@ ShownComparison shown_comparison(const CompareResult& result, const CompareState
 
 void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareState& compare, ImVec2 min, ImVec2 max,
                       ActionQueue& queue) {
-  ImDrawList* list = ImGui::GetWindowDrawList();
   const float width = max.x - min.x - 2 * kMargin;
   ImVec2 at{min.x + kMargin, min.y + 16};
-  draw_text(ui, list, FontRole::kText13, {at.x, at.y + 5}, ui.colors().dim, "against");
-  const float file_x = at.x + text_width(ui, FontRole::kText13, "against") + 8;
-  draw_label_in(ui, list, {file_x, at.y}, {at.x + width - 120, at.y + 26}, compare.other.filename().string(), 13,
-                ui.colors().text, TextAlign::kLeft, true);
-  if (text_button(ui, "compare/other", {{at.x + width - 108, at.y}, {at.x + width, at.y + 28}}, "Other file…")) {
-    queue.push(CommandId::kCompare);
-  }
+  draw_file_row(ui, compare, at, width, queue);
   at.y += 42;
+  ImDrawList* list = ImGui::GetWindowDrawList();
   const CompareResult* result = compare.result.get();
   if (!compare.failure.empty()) {
     ui.widgets->add("compare/failure", at, {at.x + width, at.y + 20});
-    draw_label_paragraph(ui, list, at, width, "Could not compare: " + compare.failure, 13, ui.colors().text);
-    return;
+    at.y += draw_label_paragraph(ui, list, at, width, "Could not compare: " + compare.failure, 13, ui.colors().text);
   }
+  const bool can_choose = result != nullptr && !result->arrays.empty() && !is_pending(in.computed);
+  if (can_choose && (compare.names_shown || !compare.failure.empty())) {
+    if (!compare.failure.empty()) at.y += 16;
+    draw_text(ui, list, FontRole::kText13, at, ui.colors().dim, "Which array of theirs is which matrix:");
+    at.y += 28;
+    at.y += draw_compare_names(ui, in.session.problem, in.computed.trace.shapes, compare, at, width) + 8;
+  }
+  if (!compare.failure.empty()) return;
   // Numbers before an edit that changed shapes have no cells to show here.
   const auto fits = [&] {
     const Result<Shapes> shapes = check_session(result->session);

@@ -25,7 +25,9 @@ struct CompareState {
   bool shown = false;           // the tab is in front
   std::weak_ptr<const Computed> asked_for;
   std::shared_ptr<const CompareResult> result;  // the newest, may be of numbers before an edit
-  std::string failure;                          // why there is none
+  std::string failure;                          // why there is none, or nothing in it
+  std::vector<NamePair> names;                  // of their arrays, as the person chose
+  bool names_shown = false;                     // the fields to choose them
   std::optional<MatrixKind> matrix;             // chosen; none = the first that differs
   std::optional<int> head;                      // chosen; none = that of the first wrong cell
   std::optional<ShownExtents> extents;          // so that they are not read in every frame

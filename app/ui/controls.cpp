@@ -1,18 +1,32 @@
 #include "app/ui/controls.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "app/ui/keys.h"
 #include "core/base/number_text.h"
+#include "core/base/utf8.h"
 
 namespace qkv {
 namespace {
+
+constexpr float kLongestList = 436;  // of choices; longer ones scroll
 
 void field_frame(const Ui& ui, ImDrawList* list, const Box& box, bool hovered, bool active) {
   list->AddRectFilled(box.min, box.max, to_u32(ui.colors().field), 6);
   const Color line = active ? ui.colors().accent : hovered ? ui.colors().faint : ui.colors().line;
   list->AddRect(box.min, box.max, to_u32(line), 6, 0, 1);
+}
+
+// The text, or "…" and as much of its end as there is room for: names of tensors differ there.
+std::string end_that_fits(const Ui& ui, FontRole role, std::string_view text, float width) {
+  std::string shown(text);
+  for (std::size_t from = 0; from < text.size() && text_width(ui, role, shown) > width;) {
+    next_code_point(text, from);
+    shown = "…" + std::string(text.substr(from));
+  }
+  return shown;
 }
 
 std::string number_text(double value, bool whole) {
@@ -116,18 +130,21 @@ std::optional<int> choice_field(Ui& ui, const std::string& name, const Box& box,
   ui.widgets->add(name, box.min, box.max);
   field_frame(ui, list, box, ImGui::IsItemHovered(), ImGui::IsPopupOpen(popup.c_str()));
   const bool known = current >= 0 && current < static_cast<int>(choices.size());
-  draw_text_in(ui, list, FontRole::kText13, box.min, {box.max.x - 24, box.max.y}, ui.colors().text,
-               known ? choices[static_cast<std::size_t>(current)].text : std::string_view("–"), TextAlign::kRight);
+  const std::string_view text = known ? choices[static_cast<std::size_t>(current)].text : "–";
+  const ImVec2 from{box.min.x + 10, box.min.y}, to{box.max.x - 24, box.max.y};
+  draw_text_in(ui, list, FontRole::kText13, from, to, ui.colors().text,
+               end_that_fits(ui, FontRole::kText13, text, to.x - from.x), TextAlign::kRight);
   const ImVec2 c{box.max.x - 14, (box.min.y + box.max.y) / 2};
   const ImVec2 chevron[] = {{c.x - 3.5f, c.y - 1.5f}, {c.x, c.y + 2}, {c.x + 3.5f, c.y - 1.5f}};
   list->AddPolyline(chevron, 3, to_u32(ui.colors().dim), 0, 1.2f);
 
   std::optional<int> picked;
   // Above the box where the list would leave the window.
-  const float list_height = 28 * static_cast<float>(choices.size()) + 16;
+  const float list_height = std::min(28 * static_cast<float>(choices.size()) + 16, kLongestList);
   const bool above = box.max.y + list_height > ImGui::GetIO().DisplaySize.y;
   ImGui::SetNextWindowPos({box.max.x, above ? box.min.y - 4 : box.max.y + 4}, ImGuiCond_Always,
                           {1, above ? 1.0f : 0.0f});
+  ImGui::SetNextWindowSizeConstraints({0, 0}, {FLT_MAX, kLongestList});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {6, 6});
   if (ImGui::BeginPopup(popup.c_str())) {
     if (take_escape(ui)) ImGui::CloseCurrentPopup();
@@ -137,6 +154,7 @@ std::optional<int> choice_field(Ui& ui, const std::string& name, const Box& box,
     const int count = static_cast<int>(choices.size());
     if (key_pressed(Key::kDown)) *lit = (*lit + 1) % count;
     if (key_pressed(Key::kUp)) *lit = (std::max(*lit, 0) + count - 1) % count;
+    const bool shows_lit = ImGui::IsWindowAppearing() || key_pressed(Key::kDown) || key_pressed(Key::kUp);
     if (enter_pressed() && *lit >= 0) {
       picked = *lit;
       ImGui::CloseCurrentPopup();
@@ -161,6 +179,7 @@ std::optional<int> choice_field(Ui& ui, const std::string& name, const Box& box,
                    i == current ? ui.colors().accent : ui.colors().text, choice.text, TextAlign::kLeft);
       draw_label_in(ui, popup_list, at, {at.x + width - 8, at.y + 28}, choice.detail, 11, ui.colors().dim,
                     TextAlign::kRight);
+      if (shows_lit && i == *lit) ImGui::SetScrollHereY();
       ImGui::SetCursorScreenPos({at.x, at.y + 28});
     }
     ImGui::EndPopup();

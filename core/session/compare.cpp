@@ -36,7 +36,7 @@ Status add_laid_out(Ours& ours, Comparison& comparison, const TensorFile& file, 
   ArrayReading& reading = array.value().reading;
   Result<std::vector<Difference>> found = differences(ours.cache, {reading.matrix}, comparison.tolerance, stop);
   if (!found.ok()) return found.error();
-  comparison.arrays.push_back({pair.theirs, std::move(array.value().shape), reading.words});
+  comparison.arrays.push_back({part_text(pair), std::move(array.value().shape), reading.words});
   comparison.theirs.push_back(std::move(reading.matrix));
   comparison.differences.push_back(std::move(found.value()[0]));
   return Done{};
@@ -68,7 +68,7 @@ Status add_array(Ours& ours, Comparison& comparison, const TensorFile& file, con
     best = std::move(found.value()[0]);
     chosen = reading;
   }
-  comparison.arrays.push_back({pair.theirs, tensor.value().shape, chosen->words});
+  comparison.arrays.push_back({part_text(pair), tensor.value().shape, chosen->words});
   comparison.theirs.push_back(std::move(chosen->matrix));
   comparison.differences.push_back(std::move(*best));
   return Done{};
@@ -114,8 +114,8 @@ std::vector<NamePair> pairs_of(const TensorFile& file, const std::vector<NamePai
 
 Error nothing_to_compare(const TensorFile& file, const std::vector<LeftAlone>& left_alone) {
   std::string message =
-      "nothing in it can be compared: name an array, on the command line with --name THEIRS=attn (or heads_out, out, "
-      "…)";
+      "nothing in it can be compared by its name: say which array is which, on the command line with --name "
+      "THEIRS=attn (or heads_out, out, …)";
   constexpr std::size_t kNamed = 8;
   for (std::size_t i = 0; i < left_alone.size() && i < kNamed; ++i) {
     message += (i == 0 ? "; it has " : ", ") + left_alone[i].name;
@@ -194,6 +194,14 @@ Result<NamePair> parse_name_pair(std::string_view text) {
   }
   pair.theirs = std::string(theirs);
   return pair;
+}
+
+std::string part_text(const NamePair& pair) {
+  std::string text = pair.theirs;
+  for (std::size_t axis = 0; axis < pair.leading.size(); ++axis) {
+    text += (axis == 0 ? "[" : ",") + std::to_string(pair.leading[axis]);
+  }
+  return text + (pair.leading.empty() ? "" : "]");
 }
 
 Result<Comparison> compare_arrays(const Session& session, const TensorFile& file, const std::vector<NamePair>& names,

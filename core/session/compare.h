@@ -25,10 +25,12 @@ struct NamePair {
 };
 // kUsage saying what is wrong with the text.
 Result<NamePair> parse_name_pair(std::string_view text);
+// "attentions[1,0]", as it stands before "=".
+std::string part_text(const NamePair& pair);
 
 // An array of theirs that was compared.
 struct ComparedArray {
-  std::string name;
+  std::string name;                  // of a part with its first indices: "attentions[1,0]"
   std::vector<std::uint64_t> shape;  // of what was read
   std::string reading;               // how its axes were read: "[H, N, d]"; empty for another session
 };

@@ -34,9 +34,9 @@ std::size_t common_start(const std::string& a, const std::string& b) {
 
 // Larger is better.
 auto rank_of(const Candidate& candidate, const AttentionPlace& place) {
-  return std::tuple(candidate.is_named, candidate.reading.is_own_key, candidate.reading.layer == place.layer,
-                    candidate.reading.module == place.module, common_start(candidate.reading.module, place.module),
-                    !candidate.reading.fused);
+  return std::tuple(candidate.is_named, !candidate.reading.is_weak, candidate.reading.is_own_key,
+                    candidate.reading.layer == place.layer, candidate.reading.module == place.module,
+                    common_start(candidate.reading.module, place.module), !candidate.reading.fused);
 }
 
 std::vector<Role> roles_of(const NameReading& reading) {

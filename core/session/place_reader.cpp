@@ -45,6 +45,19 @@ std::string label(const Player& player) {
 PlaceReader::PlaceReader(const Candidates& candidates, AttentionPlace place)
     : candidates_(candidates), place_(std::move(place)) {}
 
+// The other tensors of the same form, by their names as little as by its own.
+void PlaceReader::add_sisters(const Candidate& candidate, MappingQuestion& question) const {
+  const TensorSet& files = candidates_.files();
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (const TensorInfo& info : files[i].file.tensors()) {
+      const bool is_like = info.problem.empty() && !info.is_text && info.shape.size() == candidate.info->shape.size();
+      if (!is_like || &info == candidate.info) continue;
+      question.choices.push_back({std::string(role_key(question.roles.front())) + "=" + full_name(files, i, info.name),
+                                  shape_text(info.shape)});
+    }
+  }
+}
+
 std::optional<Player> PlaceReader::choose(Role role, bool exact) {
   const std::vector<Candidate> fitting = candidates_.of(role, place_, exact);
   if (fitting.empty()) return std::nullopt;
@@ -61,6 +74,11 @@ std::optional<Player> PlaceReader::choose(Role role, bool exact) {
   if (question.choices.size() > 1) {
     question.text =
         "several tensors could be " + std::string(role_key(role)) + ", the " + std::string(role_words(role));
+    ask(std::move(question));
+  } else if (fitting.front().reading.is_weak) {
+    question.text = "a tensor named " + fitting.front().info->name + " may be " + std::string(role_key(role)) +
+                    ", the " + std::string(role_words(role)) + ", or anything else";
+    add_sisters(fitting.front(), question);
     ask(std::move(question));
   }
   return Player{role, fitting.front()};

@@ -75,6 +75,8 @@ class PlaceReader {
   void add_output(std::uint64_t concat_width);
 
  private:
+  void add_sisters(const Candidate& candidate, MappingQuestion& question) const;
+
   const Candidates& candidates_;
   AttentionPlace place_;
   Interpretation result_;

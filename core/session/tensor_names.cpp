@@ -373,6 +373,7 @@ std::vector<NameReading> read_name(std::string_view name) {
     NameReading reading;
     reading.role = role_of(word.thing, *what);
     reading.fused = word.thing == Thing::kQkv;
+    reading.is_weak = word.thing == Thing::kAttn && word.use == Use::kAlone;
     reading.is_own_key = is_own_key(name, parts, role_key(reading.role));
     reading.may_interleave = word.text == "query_key_value";
     reading.is_tokens_first = parts.is_hook;

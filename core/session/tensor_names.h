@@ -23,6 +23,7 @@ struct NameReading {
   bool fused = false;            // Q, K and V in one: plays the role and its two sisters
   bool is_own_key = false;       // "q", or "l0.q" of a layer: as this program names it
   bool is_unsure = false;        // "q_proj": what a projection gives, or its weights
+  bool is_weak = false;          // "a", "weights": names that any other tensor may have too
   bool may_interleave = false;   // models of this name differ in whether each head's q, k and v lie together
   bool is_tokens_first = false;  // TransformerLens's hooks: [tokens, heads, d]
   WeightOrder order = WeightOrder::kUnknown;

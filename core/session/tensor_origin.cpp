@@ -45,7 +45,9 @@ NamedTensors read_as_then(NamedTensors file, const std::vector<std::string>& bfl
 }
 
 Result<NamedTensors> open_again(const OriginFile& file, ReadProgress* progress = nullptr) {
-  if (!is_file(file.path)) return Error{ErrorCode::kCannotRead, "the file is not there"};
+  if (!is_file(file.path)) {
+    return Error{ErrorCode::kCannotRead, "the file is not in " + sanitize_utf8(file.path.parent_path().string())};
+  }
   Result<TensorFile> opened = TensorFile::open(file.path, {}, progress);
   if (!opened.ok()) return Error{opened.error().code, "the file cannot be read: " + opened.error().message};
   return read_as_then({file_name_text(file.path), std::move(opened).value(), file.path}, file.bfloat16);

@@ -8,6 +8,7 @@
 #include "app/engine/compare.h"
 #include "core/base/file.h"
 #include "core/session/session_file.h"
+#include "core/session/session_tensors.h"
 #include "tests/app/harness.h"
 
 using namespace qkv;
@@ -108,6 +109,52 @@ TEST_CASE("a file that cannot be compared says why") {
   open_comparison(h, "/nowhere/none.npz");
   CHECK(h.has("compare/failure"));
   CHECK(!h.has("matrix/theirs"));
+}
+
+TEST_CASE("arrays of other names are chosen in the tab") {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("compare-names-" + std::to_string(::getpid()) + ".npz");
+  // Weights of two layers, of which the second is the example's, by a name that says nothing.
+  const Result<Trace> trace = forward(worked_example().problem);
+  REQUIRE(trace.ok());
+  std::vector<NamedArray> arrays = arrays_of(trace.value());
+  std::erase_if(arrays, [](const NamedArray& array) { return array.name != "attn"; });
+  NamedArray& attn = arrays.at(0);
+  const std::vector<float> ours = std::get<std::vector<float>>(attn.values);
+  std::vector<float> two(ours.size(), 0.5f);
+  two.insert(two.end(), ours.begin(), ours.end());
+  attn.name = "pt";
+  attn.shape.insert(attn.shape.begin(), 2);
+  attn.values = two;
+  const Result<Bytes> bytes = npz_bytes(arrays);
+  REQUIRE(bytes.ok());
+  REQUIRE(write_file_atomically(path, as_text(bytes.value())).ok());
+
+  Harness h;
+  open_comparison(h, path);
+  CHECK(h.has("compare/failure"));
+  CHECK(!h.has("compare/names"));
+  const auto choose = [&](const std::string& part) {
+    h.click("compare/name/attn");
+    h.frames(2);
+    h.click("compare/name/attn/" + part);
+    h.frames(1);
+    h.app().wait_for_results();
+    h.frames(3);
+  };
+  choose("pt[1]");
+  CHECK(!h.has("compare/failure"));
+  CHECK(h.has("matrix/theirs"));
+  CHECK(!h.has("compare/first-wrong"));  // all is equal
+  // The fields go away once something is compared, and come back for another choice.
+  CHECK(!h.has("compare/name/attn"));
+  h.click("compare/names");
+  h.frames(2);
+  choose("pt[0]");
+  CHECK(h.has("compare/first-wrong"));
+  choose("as its name says");
+  CHECK(h.has("compare/failure"));
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("the comparison is exported as the tab shows it, and other views beside it") {

@@ -43,7 +43,8 @@ TEST_CASE("diff: inputs are of FILE, results of OTHER, and a layer is of both") 
   const TempFolder folder;
   const std::string theirs = write_attentions(folder), sentence = kModel + "sentence_0.npz";
   for (const std::string layer : {"0", "1"}) {
-    check_equal({"diff", sentence, theirs, "--layer", layer, "--map", "attn=attentions"}, "attn (theirs: attentions)");
+    check_equal({"diff", sentence, theirs, "--layer", layer, "--map", "attn=attentions"},
+                "attn (theirs: attentions[" + layer + "])");
     check_equal({"diff", sentence, theirs, "--layer", layer, "--map", "attn=attentions,q=l" + layer + ".q", "--layout",
                  "attn=LHNN"},
                 "attn (theirs: attentions)");
@@ -52,13 +53,13 @@ TEST_CASE("diff: inputs are of FILE, results of OTHER, and a layer is of both") 
   // FILE has one layer alone: only OTHER's is chosen.
   const std::string one = folder / "layer1.npz";
   check_silent(qkvlab({"run", sentence, "--layer", "1", "-o", one}));
-  check_equal({"diff", one, theirs, "--layer", "1", "--map", "attn=attentions"}, "attn (theirs: attentions)");
+  check_equal({"diff", one, theirs, "--layer", "1", "--map", "attn=attentions"}, "attn (theirs: attentions[1])");
   // OTHER's is not: the model's own names.
   check_equal({"diff", sentence, one, "--layer", "1"}, "attn");
   // The weights of FILE's model in a file of their own.
   check_equal({"diff", sentence, theirs, "--with", kModel + "weights_layer1.npz", "--layer", "1", "--map",
                "attn=attentions", "--tolerance", "1e-4"},
-              "attn (theirs: attentions)");
+              "attn (theirs: attentions[1])");
 }
 
 TEST_CASE("diff: a flag that is for neither file, or could be for both, is refused in one line") {

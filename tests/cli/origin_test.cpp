@@ -64,7 +64,7 @@ TEST_CASE("inspect tells where a session's numbers came from, and what is there 
   fs::remove(folder / "weights_layer1.npz");
   check_silent(qkvlab({"run", path, "-o", without}));
   CHECK(read_text(with) == read_text(without));
-  check_says(qkvlab({"inspect", path}), {"the file is not there", "as in the file"});
+  check_says(qkvlab({"inspect", path}), {"the file is not in " + folder.path().string(), "as in the file"});
   check_says(qkvlab({"inspect", "cat_sleeps"}), {"session"});
   CHECK(qkvlab({"inspect", "cat_sleeps"}).out.find("read from") == std::string::npos);
 }
@@ -82,6 +82,12 @@ TEST_CASE("16-bit integers are bfloat16 numbers where that is said, in every com
   check_says(qkvlab({"code", file, kFlag, "--as", "numpy"}), {"-0.75"});
   check_says(qkvlab({"inspect", file, kFlag}), {"bfloat16 (stored as uint16)"});
   check_says(qkvlab({"inspect", file}), {"uint16 "});
+  // Without the flag it is said what they are taken for.
+  const Finished integers = qkvlab({"run", file, "-o", folder / "integers.npz"});
+  CHECK(integers.exit_code == 0);
+  CHECK(integers.err == "qkvlab: note: " + file +
+                            ": q, k and v are read as whole numbers (uint16); where they hold the bits of bfloat16, "
+                            "say --uint16-is-bfloat16\n");
   const Finished json = qkvlab({"inspect", file, kFlag, "--json"});
   CHECK(Json::parse(json.out)["arrays"][0]["dtype"] == "bfloat16");
   CHECK(Json::parse(json.out)["arrays"][0]["stored"] == "uint16");

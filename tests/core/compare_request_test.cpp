@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/session/compare_candidates.h"
 #include "core/session/session_tensors.h"
 #include "tests/core/mapping_support.h"
 
@@ -168,4 +169,41 @@ TEST_CASE("compare request: what is not there, does not fit, or may be two thing
   check_refused(session, {attn}, request_of("attn=a", "attn=HNN"), "\"a\" has the shape (3, 2, 5, 5)");
   check_refused(session, {any_array("a", {kHeads, 4, kTokens})}, request_of("attn=a", "attn=HNN"),
                 "\"a\" read as HNN is (2, 4, 5), but attn here is (2, 5, 5)");
+}
+
+TEST_CASE("compare candidates: arrays and parts of arrays that have a matrix's number of cells") {
+  const auto info = [](const std::string& name, Shape shape) {
+    TensorInfo array;
+    array.name = name;
+    array.shape = std::move(shape);
+    return array;
+  };
+  TensorInfo broken = info("broken", {2, 5, 5});
+  broken.problem = "its data is too short";
+  const std::uint64_t huge = std::uint64_t{1} << 40;
+  const std::vector<TensorInfo> arrays = {
+      info("w", {1, 2, 5, 5}), info("flat", {50}),       info("all", {3, 2, 2, 5, 5}),   info("mean", {2, 1, 25}),
+      info("rows", {5, 10}),   info("other", {2, 5, 4}), info("wraps", {huge, huge, 2}), broken,
+      info("none", {0, 5, 5})};
+  const auto texts = [&](MatrixKind kind, const KindShape& shape) {
+    std::vector<std::string> found;
+    for (const NamePair& pair : candidates_for(arrays, kind, shape)) {
+      CHECK(pair.ours == kind);
+      CHECK(parse_name_pair(part_text(pair) + "=" + std::string(file_key(kind))).value().leading == pair.leading);
+      found.push_back(part_text(pair));
+    }
+    return found;
+  };
+  const std::vector<std::string> parts = {"all[0,0]", "all[0,1]", "all[1,0]", "all[1,1]", "all[2,0]", "all[2,1]"};
+  std::vector<std::string> weights = {"w"};
+  weights.insert(weights.end(), parts.begin(), parts.end());
+  weights.push_back("mean");  // all of it is as large as the weights of both heads
+  weights.push_back("rows");
+  CHECK(texts(MatrixKind::kAttn, {2, 5, 5}) == weights);
+  // One matrix may be the mean of the weights over the heads, and of nothing else.
+  CHECK(texts(MatrixKind::kAttn, {8, 5, 4}) == std::vector<std::string>{"other[0]", "other[1]"});
+  CHECK(texts(MatrixKind::kScores, {8, 5, 4}).empty());
+  CHECK(texts(MatrixKind::kOut, {1, 5, 10}).front() == "w");
+  const std::vector<TensorInfo> many = {info("many", {600, 2, 3}), info("more", {2, 3})};
+  CHECK(candidates_for(many, MatrixKind::kOut, {1, 2, 3}).size() == kMostCandidates);
 }

@@ -175,8 +175,8 @@ TEST_CASE("arrays are named, and a part of one is chosen") {
   CHECK(refusal(session, {attentions}, {"attentions[2]=attn"}).find("there is no index 2 on axis 0") !=
         std::string::npos);
   CHECK(refusal(session, {attentions}) ==
-        "nothing in it can be compared: name an array, on the command line with --name THEIRS=attn (or heads_out, out, "
-        "…); it has "
+        "nothing in it can be compared by its name: say which array is which, on the command line with --name "
+        "THEIRS=attn (or heads_out, out, …); it has "
         "attentions (2, 1, 2, 4, 4)");
   CHECK(refusal(session, {{"attn", {2, 4, 3}, std::vector<double>(24)}}) ==
         "\"attn\" has the shape (2, 4, 3), but attn here is (2, 4, 4) [H, N, N] or (4, 4) [N, N], the mean over the "

@@ -154,7 +154,8 @@ TEST_CASE("origin: numbers of the session count where its files say something el
   fs::rename(tensors, folder.path() / "away.npz");
   const Session alone = read_back(place);
   check_same(edited, alone);
-  for (const auto& [role, words] : words_of(alone)) CHECK_MESSAGE(words == "the file is not there", role);
+  for (const auto& [role, words] : words_of(alone))
+    CHECK_MESSAGE(words == "the file is not in " + folder.path().string(), role);
   folder.write("t.npz", "no tensors");
   CHECK(words_of(alone)["q"].starts_with("the file cannot be read: "));
 
@@ -245,7 +246,7 @@ TEST_CASE("origin: opened once more, its files come back as they were asked for"
   fs::remove(hidden);
   const Reopened alone = reopen(*session.origin, on_disk(weights));
   REQUIRE(alone.missing.size() == 1);
-  CHECK(alone.missing.front() == "hidden.npz: the file is not there");
+  CHECK(alone.missing.front() == "hidden.npz: the file is not in " + hidden.parent_path().string());
   CHECK(alone.files.size() == 1);
   CHECK(alone.request.layer == 2);
 
@@ -330,7 +331,7 @@ TEST_CASE("origin: every rule of the key mapping") {
   REQUIRE_MESSAGE(fine.ok(), (fine.ok() ? "" : fine.error().message));
   REQUIRE(fine.value().origin != nullptr);
   CHECK(fine.value().origin->files.front().path == "/none/a.npz");
-  CHECK(check_origin(fine.value()).front().words == "the file is not there");
+  CHECK(check_origin(fine.value()).front().words == "the file is not in /none");
   const std::string written = session_to_json(fine.value());
   CHECK(written.find("\"file\": \"/none/a.npz\"") != std::string::npos);
   CHECK(session_to_json(parse_session(written, {}).value()) == written);

@@ -261,7 +261,28 @@ TEST_CASE("mapping: attention of all layers, [L, B, H, N, N]") {
   request.layer = 1;
   const Session one = opened({any_array("attentions.0", {2, 5, 5}), any_array("attentions.1", {2, 5, 5}, 3)}, request);
   CHECK(std::get<WeightsSource>(one.problem.source).attn[0]->coeff(0, 0) == 3);
-  CHECK(opened({any_array("A", {5, 7})}).key_tokens->size() == 7);
+  CHECK(opened({any_array("attn", {5, 7})}).key_tokens->size() == 7);
+}
+
+TEST_CASE("mapping: a name that any tensor may have is asked about, whatever its shape") {
+  using Kind = MappingQuestion::Kind;
+  const NamedArray a = any_array("A", {2, 5, 5}), b = any_array("b", {2, 5, 5}, 3);
+  check_question(propose_mapping(set_of({a})), Kind::kTensor, {"attn=A"});
+  check_question(propose_mapping(set_of({any_array("weights", {5, 7})})), Kind::kTensor, {"attn=weights"});
+  const TensorSet files = set_of({a, b, any_array("c", {5}), any_array("d", {4, 4, 4})});
+  const MappingProposal proposal = propose_mapping(files);
+  check_question(proposal, Kind::kTensor, {"attn=A", "attn=b", "attn=d"});
+  const auto first_cell = [&](const std::string& value) {
+    MappingRequest request;
+    REQUIRE(answer(proposal.questions.front(), value, request).ok());
+    return std::get<WeightsSource>(opened(files, request).problem.source).attn[0]->coeff(0, 0);
+  };
+  CHECK(first_cell("attn=A") == 0);
+  CHECK(first_cell("attn=b") == 3);
+  // Beside a name that says it, and beside inputs, it is nobody's question.
+  CHECK(opened({a, any_array("attn", {2, 5, 5}, 4)}).problem.source.index() == 2);
+  const Session session = opened({a, any_array("q", {2, 5, 3}), any_array("k", {2, 5, 3}), any_array("v", {2, 5, 3})});
+  CHECK(std::holds_alternative<DirectSource>(session.problem.source));
 }
 
 TEST_CASE("mapping: the real model opens with nothing but the proposal") {
