@@ -118,7 +118,7 @@ bool draw_line(Ui& ui, const std::string& id, const Box& box, const Line& line) 
   ui.widgets->add(id, box.min, box.max);
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (line.lit || ImGui::IsItemHovered()) {
-    const Color fill = line.lit ? ui.colors().accent_soft : with_alpha(ui.colors().line, 0.5);
+    const Color fill = line.lit ? ui.colors().accent_soft : with_alpha(ui.colors().line, 0.7);
     list->AddRectFilled(box.min, box.max, to_u32(fill), 5);
   }
   const float detail_width = line.detail.empty() ? 0 : label_width(ui, line.detail, 12) + 8;
