@@ -20,21 +20,6 @@ namespace {
 constexpr ImGuiWindowFlags kPlain = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
                                     ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav |
                                     ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
-constexpr float kLeastStage = 420, kLeastLeft = 220, kLeastRight = 240, kMostPanel = 520;
-
-// A scrolling panel with room around its content.
-void begin_panel(const Ui& ui, const char* name, ImVec2 min, ImVec2 max) {
-  ImGui::GetWindowDrawList()->AddRectFilled(min, max, to_u32(ui.colors().panel));
-  ImGui::SetCursorScreenPos(min);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {16, 18});
-  ImGui::BeginChild(name, {max.x - min.x, max.y - min.y}, false,
-                    ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoNav);
-}
-
-void end_panel() {
-  ImGui::EndChild();
-  ImGui::PopStyleVar();
-}
 
 }  // namespace
 
@@ -130,6 +115,8 @@ CommandContext App::Impl::context() const {
   c.only_weights = is_weights_only(history.current().problem.source);
   c.many_heads = computed->trace.shapes.heads > 1;
   c.has_comparison = !compare.other.empty();
+  c.setup_hidden = preferences.setup_hidden;
+  c.inspector_hidden = preferences.inspector_hidden;
   return c;
 }
 
@@ -183,49 +170,10 @@ void App::Impl::draw_root() {
   const bool busy = engine.busy() || lens_engine.busy() || compare_engine.busy() || opening.is_running();
   if (is_refining(computed->trace)) ui.redraw_within(0.1);
   if (busy) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
-  draw_status_bar(ui, input(), {busy, zoom, failure ? failure->message : std::string()}, {0, size.y - kStatusHeight},
-                  {size.x, size.y});
+  draw_status_bar(ui, input(), {busy, zoom, has_failed() ? failure->message : std::string()},
+                  {0, size.y - kStatusHeight}, {size.x, size.y});
   ImGui::End();
   ImGui::PopFont();
-}
-
-void App::Impl::draw_panels(ImVec2 min, ImVec2 max) {
-  // A narrow window takes from the panels, the right one first.
-  const float width = max.x - min.x;
-  const float left =
-      std::clamp(preferences.left_width, kLeastLeft, std::max(kLeastLeft, width - kLeastStage - kLeastRight));
-  const float right =
-      std::clamp(preferences.right_width, kLeastRight, std::max(kLeastRight, width - kLeastStage - left));
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  begin_panel(ui, "setup", min, {min.x + left, max.y});
-  draw_setup_panel(ui, input(), stage, setup, pictures, queue);
-  end_panel();
-  draw_stage({min.x + left, min.y}, {max.x - right, max.y});
-  begin_panel(ui, "inspector", {max.x - right, min.y}, max);
-  draw_inspector(ui, input(), stage, inspector, heads, queue);
-  end_panel();
-  list->AddLine({min.x + left - 0.5f, min.y}, {min.x + left - 0.5f, max.y}, to_u32(ui.colors().line));
-  list->AddLine({max.x - right + 0.5f, min.y}, {max.x - right + 0.5f, max.y}, to_u32(ui.colors().line));
-  draw_splitters(min, max, left, right);
-}
-
-void App::Impl::draw_splitters(ImVec2 min, ImVec2 max, float left, float right) {
-  const auto splitter = [&](const char* name, float x, float& width, float current, float least, float direction) {
-    // A window of its own, over the panels that it parts: they would take the mouse from an item below them.
-    ImGui::SetCursorScreenPos({x - 3, min.y});
-    ImGui::BeginChild(name, {6, max.y - min.y}, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoNav);
-    ImGui::InvisibleButton(name, {6, max.y - min.y});
-    widgets.add(name, {x - 3, min.y}, {x + 3, max.y});
-    if (ImGui::IsItemHovered() || ImGui::IsItemActive()) {
-      ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
-      ImGui::GetForegroundDrawList()->AddLine({x, min.y}, {x, max.y}, to_u32(ui.colors().accent), 1);
-    }
-    if (ImGui::IsItemActive() && ImGui::GetIO().MouseDelta.x != 0)
-      width = std::clamp(current + direction * ImGui::GetIO().MouseDelta.x, least, kMostPanel);
-    ImGui::EndChild();
-  };
-  splitter("splitter/left", min.x + left, preferences.left_width, left, kLeastLeft, 1);
-  splitter("splitter/right", max.x - right, preferences.right_width, right, kLeastRight, -1);
 }
 
 void App::Impl::draw_stage(ImVec2 min, ImVec2 max) {

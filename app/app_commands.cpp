@@ -5,6 +5,7 @@
 #include "app/app_impl.h"
 #include "app/engine/pending.h"
 #include "app/panels/save_arrays.h"
+#include "app/unnamed_tokens.h"
 #include "core/session/tensor_origin.h"
 
 namespace qkv {
@@ -47,7 +48,7 @@ void App::Impl::run(CommandId command) {
     }
     case CommandId::kExport:
       if (is_pending(*computed)) {
-        say(kStillComputed);
+        say(why_missing(input()));
         break;
       }
       open_export_dialog(dialogs.exporting, picture_source(input()), stage, preferences.theme, export_folder());
@@ -166,6 +167,12 @@ void App::Impl::run_view_command(CommandId command) {
     case CommandId::kZoomOut:
       zoom(0.8);
       break;
+    case CommandId::kSetup:
+      preferences.setup_hidden = !preferences.setup_hidden;
+      break;
+    case CommandId::kInspector:
+      preferences.inspector_hidden = !preferences.inspector_hidden;
+      break;
     case CommandId::kThemeLight:
       preferences.theme = ThemeName::kLight;
       break;
@@ -189,6 +196,7 @@ void App::Impl::run_view_command(CommandId command) {
 
 void App::Impl::replace_session(Session session, fs::path from) {
   session.view = fitting_view(session);
+  if (session.origin != nullptr) number_unnamed_tokens(session);
   history.reset(std::move(session));
   path = std::move(from);
   stage = StageState{};

@@ -5,6 +5,7 @@
 
 #include "app/app_impl.h"
 #include "app/panels/save_arrays.h"
+#include "app/unnamed_tokens.h"
 #include "core/figure/paint.h"
 #include "core/session/session_file.h"
 
@@ -97,6 +98,7 @@ void App::Impl::take_opened(Session session, const fs::path& from, bool is_sessi
   std::error_code failed;
   // Examples are templates: saving asks for a place.
   const bool is_example = folder && !from.empty() && fs::equivalent(from.parent_path(), *folder / "sessions", failed);
+  if (!is_session) number_unnamed_tokens(session);
   replace_session(std::move(session), is_example || !is_session ? fs::path() : from);
   if (!is_example && !from.empty()) remember(from);
 }

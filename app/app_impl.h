@@ -94,17 +94,17 @@ struct App::Impl {
   // app.cpp: one frame
   StageInput input() const {
     const TokenStyle tokens = history.current().view.raw_tokens ? TokenStyle::kStored : detected_tokens;
-    return {history.current(), *computed, version, lens.get(), sources.get(), tokens};
+    return {history.current(), *computed, version, lens.get(), sources.get(), tokens, has_failed()};
   }
+  // The newest edit has no result, and none is on its way.
+  bool has_failed() const { return failure && !engine.busy(); }
   // What pictures are made of; `in` outlives it.
   PictureSource picture_source(const StageInput& in) const;
   CommandContext context() const;
   bool is_asking() const { return dialogs.any_open() || opening.is_running(); }
   void begin_ui();
   void draw_root();
-  void draw_panels(ImVec2 min, ImVec2 max);
   void draw_stage(ImVec2 min, ImVec2 max);
-  void draw_splitters(ImVec2 min, ImVec2 max, float left, float right);
   void draw_dialogs();
   void draw_mapping();
   void apply_queue();
@@ -114,6 +114,10 @@ struct App::Impl {
   void update_comparison();  // asks for the comparison of what is shown now, and takes what is there
   void update_lens();        // asks for what the view wants to see, and takes what is there
   void say(std::string text, double seconds = 5);
+
+  // app_panels.cpp: the stage between its side panels
+  void draw_panels(ImVec2 min, ImVec2 max);
+  void draw_splitters(ImVec2 min, ImVec2 max, float left, float right);
 
   // app_commands.cpp: what commands do
   void run(CommandId command);

@@ -181,7 +181,7 @@ Result<Figure> layout_picture(const PictureSource& of, const PictureSpec& spec, 
   if (spec.compared && of.comparison == nullptr) return bad_input("There is no comparison any more");
   if (!spec.compared) {
     const Computed& computed = of.stage.computed;
-    if (is_pending(computed)) return bad_input(kStillComputed);
+    if (is_pending(computed)) return bad_input(why_missing(of.stage));
     return layout_figure(computed.session, computed.trace, spec.figure, shaper, current_lens(of.stage));
   }
   const CompareResult& result = *of.comparison;

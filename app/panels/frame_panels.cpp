@@ -246,7 +246,7 @@ bool contains_words(std::string_view text, std::string_view words) {
   return true;
 }
 
-bool palette_row(Ui& ui, const CommandInfo& command, bool selected) {
+bool palette_row(Ui& ui, const CommandInfo& command, std::string_view text, bool selected) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const std::string name = "palette/" + std::string(command.text);
@@ -255,8 +255,8 @@ bool palette_row(Ui& ui, const CommandInfo& command, bool selected) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (selected || ImGui::IsItemHovered())
     list->AddRectFilled(at, {at.x + width, at.y + 30}, to_u32(ui.colors().accent_soft), 6);
-  draw_text_in(ui, list, FontRole::kText13, {at.x + 10, at.y}, {at.x + width, at.y + 30}, ui.colors().text,
-               command.text, TextAlign::kLeft);
+  draw_text_in(ui, list, FontRole::kText13, {at.x + 10, at.y}, {at.x + width, at.y + 30}, ui.colors().text, text,
+               TextAlign::kLeft);
   draw_text_in(ui, list, FontRole::kSmall11, at, {at.x + width - 10, at.y + 30}, ui.colors().dim,
                chord_text(command.chord), TextAlign::kRight);
   return clicked;
@@ -290,7 +290,7 @@ void draw_palette(Ui& ui, const CommandContext& context, PaletteState& state, Ac
     std::vector<const CommandInfo*> found;
     for (const CommandInfo& command : commands())
       if (command.id != CommandId::kPalette && is_enabled(command.id, context) &&
-          contains_words(command.text, state.field.edit.text))
+          contains_words(command_text(command, context), state.field.edit.text))
         found.push_back(&command);
     const int count = static_cast<int>(found.size());
     if (result.changed) state.selected = 0;
@@ -300,9 +300,10 @@ void draw_palette(Ui& ui, const CommandContext& context, PaletteState& state, Ac
     bool close = result.cancelled || take_escape(ui);
     const int first = std::clamp(state.selected - 9, 0, std::max(0, count - 10));
     for (int i = first; i < std::min(count, first + 10); ++i) {
-      const bool clicked = palette_row(ui, *found[static_cast<std::size_t>(i)], i == state.selected);
+      const CommandInfo& command = *found[static_cast<std::size_t>(i)];
+      const bool clicked = palette_row(ui, command, command_text(command, context), i == state.selected);
       if (!clicked && !(result.entered && i == state.selected)) continue;
-      queue.push(found[static_cast<std::size_t>(i)]->id);
+      queue.push(command.id);
       close = true;
     }
     if (count == 0) {

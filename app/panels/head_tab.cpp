@@ -116,10 +116,15 @@ void draw_bar(Ui& ui, ImVec2 at, float width, const std::string& colormap, const
   }
   const auto whole = [](float v) { return v == std::round(v) && std::abs(v) < 1e5f; };
   const int digits = whole(range.low) && whole(range.high) ? 0 : decimals;
-  draw_text_in(ui, list, FontRole::kSmall11, {at.x, y}, {at.x + width, y + 14}, ui.colors().dim,
-               format_value(range.low, digits), TextAlign::kLeft);
-  draw_text_in(ui, list, FontRole::kSmall11, {at.x, y}, {at.x + width, y + 14}, ui.colors().dim,
-               format_value(range.high, digits), TextAlign::kRight);
+  const std::string low = format_value(range.low, digits), high = format_value(range.high, digits);
+  const auto word = [&](std::string_view text, float left, float right, TextAlign align) {
+    draw_text_in(ui, list, FontRole::kSmall11, {left, y}, {right, y + 14}, ui.colors().dim, text, align);
+  };
+  word(low, at.x, at.x + width, TextAlign::kLeft);
+  word(high, at.x, at.x + width, TextAlign::kRight);
+  if (!range.log) return;
+  word("log", at.x + text_width(ui, FontRole::kSmall11, low), at.x + width - text_width(ui, FontRole::kSmall11, high),
+       TextAlign::kCenter);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "app/panels/mapping_parts.h"
 #include "app/panels/modal.h"
+#include "app/ui/keys.h"
 #include "core/base/utf8.h"
 #include "core/session/bfloat16_bits.h"
 
@@ -163,6 +164,21 @@ Status add_tensors(MappingDialogState& state, const fs::path& path, TensorFile o
   return Done{};
 }
 
+void remove_tensors(MappingDialogState& state, std::size_t file) {
+  MappingRequest& request = state.request;
+  state.files.erase(state.files.begin() + static_cast<std::ptrdiff_t>(file));
+  // What was said of its tensors counts no more, and what there is to choose from may be less.
+  request.layer.reset();
+  request.batch.reset();
+  request.module.reset();
+  std::erase_if(request.tensors, [&](const auto& named) {
+    const bool is_gone = !named.second.empty() && !find_tensor(state.files, named.second);
+    if (is_gone) request.layouts.erase(named.first);
+    return is_gone;
+  });
+  if (take_files(state)) start_reading(state);
+}
+
 void resume(MappingDialogState& state) {
   state.is_waiting = false;
   state.open = state.just_opened = true;
@@ -171,13 +187,17 @@ void resume(MappingDialogState& state) {
 std::optional<Session> draw_mapping_dialog(Ui& ui, MappingDialogState& state) {
   const std::string title = "What is what in " + state.name;
   if (auto session = state.reading.take()) take_session(state, std::move(*session));
+  const bool fresh = state.just_opened;  // the key that led here is still down: it answers nothing
   if (!begin_modal(ui, "mapping-dialog", title, {kWidth, kHeight}, state.open, state.just_opened)) return std::nullopt;
+  // A list or a field that is open takes the key itself.
+  const bool enters =
+      !fresh && ui.keyboard_is_free() && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId) && enter_pressed();
   draw_content(ui, state);
   draw_letters(ui, state.is_remembered ? 312 : 200);
   std::optional<Session> confirmed;
   const bool can_open = state.session || state.reading.current() != nullptr;
   const int button = modal_buttons(ui, "mapping", "Open", state.is_remembered ? "Start over" : "", "Cancel", can_open);
-  if (button == 1) state.opens_when_read = true;
+  if (button == 1 || (enters && can_open)) state.opens_when_read = true;
   if (state.opens_when_read && state.session) {
     confirmed = std::move(state.session);
     state.open = false;

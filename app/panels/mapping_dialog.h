@@ -39,6 +39,8 @@ void open_mapping_dialog(MappingDialogState& state, const std::filesystem::path&
 void open_text_dialog(MappingDialogState& state, const std::string& name, TensorFile file);
 // Another file beside the first. The error of one that is there already.
 Status add_tensors(MappingDialogState& state, const std::filesystem::path& path, TensorFile file);
+// Takes one of those out again, by its index in `files`; the first stays.
+void remove_tensors(MappingDialogState& state, std::size_t file);
 // Shows a dialog that waits again.
 void resume(MappingDialogState& state);
 

@@ -117,7 +117,10 @@ bool draw_line(Ui& ui, const std::string& id, const Box& box, const Line& line) 
   const bool clicked = ImGui::InvisibleButton(id.c_str(), {box.max.x - box.min.x, box.max.y - box.min.y});
   ui.widgets->add(id, box.min, box.max);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  if (line.lit || ImGui::IsItemHovered()) list->AddRectFilled(box.min, box.max, to_u32(ui.colors().accent_soft), 5);
+  if (line.lit || ImGui::IsItemHovered()) {
+    const Color fill = line.lit ? ui.colors().accent_soft : with_alpha(ui.colors().line, 0.7);
+    list->AddRectFilled(box.min, box.max, to_u32(fill), 5);
+  }
   const float detail_width = line.detail.empty() ? 0 : label_width(ui, line.detail, 12) + 8;
   const float room = box.max.x - box.min.x - 16 - detail_width;
   const std::string shown = end_that_fits(ui, std::string(line.text), room, false);

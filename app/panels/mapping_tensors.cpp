@@ -26,6 +26,16 @@ void assign(MappingDialogState& state, Role role, const std::string& name, const
   propose(state);
 }
 
+// Goes on to the next role that the session needs and no tensor plays.
+void choose_next_role(MappingDialogState& state) {
+  std::vector<Role> roles = needed_roles(shown_kind(state));
+  const auto chosen = std::ranges::find(roles, state.chosen);
+  if (chosen == roles.end()) return;
+  std::rotate(roles.begin(), chosen, roles.end());
+  const auto next = std::ranges::find_if(roles, [&](Role role) { return !tensor_of(state, role); });
+  if (next != roles.end()) state.chosen = *next;
+}
+
 // A line of the list: a tensor, or the name of the file that the next ones are of.
 struct Entry {
   std::size_t file = 0;
@@ -49,15 +59,32 @@ Entry entry_at(const TensorSet& files, std::size_t index) {
   return {};
 }
 
-void draw_file_name(Ui& ui, const std::string& name, const Box& box) {
-  const std::string shown = end_that_fits(ui, name, box.max.x - box.min.x - 16, false);
-  draw_label_in(ui, ImGui::GetWindowDrawList(), {box.min.x + 8, box.min.y + 4}, {box.max.x - 8, box.max.y}, shown, 12,
-                ui.colors().dim, TextAlign::kLeft);
+// With a cross where the file can be taken out; true when that was clicked.
+bool draw_file_name(Ui& ui, const std::string& name, bool can_leave, const Box& box) {
+  constexpr float kButton = 24, kArm = 3.5f;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float right = box.max.x - 8 - (can_leave ? kButton : 0);
+  const std::string shown = end_that_fits(ui, name, right - box.min.x - 8, false);
+  draw_label_in(ui, list, {box.min.x + 8, box.min.y + 4}, {right, box.max.y}, shown, 12, ui.colors().dim,
+                TextAlign::kLeft);
+  if (!can_leave) return false;
+  const ImVec2 center{box.max.x - 8 - kButton / 2, (box.min.y + 4 + box.max.y) / 2};
+  const ImVec2 min{center.x - kButton / 2, center.y - kButton / 2}, max{min.x + kButton, min.y + kButton};
+  const std::string id = "mapping/remove/" + name;
+  ImGui::SetCursorScreenPos(min);
+  const bool clicked = ImGui::InvisibleButton(id.c_str(), {kButton, kButton});
+  ui.widgets->add(id, min, max);
+  const ImU32 ink = to_u32(ImGui::IsItemHovered() ? ui.colors().text : ui.colors().dim);
+  list->AddLine({center.x - kArm, center.y - kArm}, {center.x + kArm, center.y + kArm}, ink, 1.2f);
+  list->AddLine({center.x - kArm, center.y + kArm}, {center.x + kArm, center.y - kArm}, ink, 1.2f);
+  tooltip(ui, "Take this file out");
+  return clicked;
 }
 
 void draw_list(Ui& ui, MappingDialogState& state) {
   const float width = ImGui::GetContentRegionAvail().x;
   std::optional<Entry> picked;
+  std::optional<std::size_t> leaving;
   const std::optional<FoundTensor> current = tensor_of(state, state.chosen);
   const auto row = [&](const std::string& id, const Line& line) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -75,7 +102,7 @@ void draw_list(Ui& ui, MappingDialogState& state) {
       const NamedTensors& file = state.files[entry.file];
       if (entry.info == nullptr) {
         const ImVec2 at = ImGui::GetCursorScreenPos();
-        draw_file_name(ui, file.name, {at, {at.x + width, at.y + kRow}});
+        if (draw_file_name(ui, file.name, entry.file > 0, {at, {at.x + width, at.y + kRow}})) leaving = entry.file;
         ImGui::SetCursorScreenPos({at.x, at.y + kRow});
         continue;
       }
@@ -87,10 +114,12 @@ void draw_list(Ui& ui, MappingDialogState& state) {
       if (row(id, {entry.info->name, words, lit, color})) picked = entry;
     }
   }
+  if (leaving) return remove_tensors(state, *leaving);
   if (!picked) return;
   if (picked->info == nullptr) return assign(state, state.chosen, "", "");
   const std::string name = picked->info->name;
   assign(state, state.chosen, full_name(state.files, picked->file, name), name);
+  choose_next_role(state);
 }
 
 // Whether 16-bit unsigned integers are bfloat16 numbers, which no file says.

@@ -5,6 +5,7 @@
 
 #include "app/panels/lens.h"
 #include "core/base/utf8.h"
+#include "core/figure/label_step.h"
 
 namespace qkv {
 namespace {
@@ -15,6 +16,11 @@ constexpr float kLabelLine = 16;  // smallest distance of two labels
 Color label_ink(const Ui& ui, const AxisNames& labels, Index index, Index lit) {
   if (index == lit) return ui.colors().accent;
   return labels.is_special(index) ? ui.colors().faint : ui.colors().dim;
+}
+
+// The first label that is drawn from entry `from` on.
+Index first_in_sight(const LabelSteps& steps, Index from) {
+  return steps.first + std::max<Index>(0, from - steps.first + steps.step - 1) / steps.step * steps.step;
 }
 
 // One label standing upright, reading upwards, its end at the cells.
@@ -40,11 +46,11 @@ bool is_glyph(const std::string& text) {
 void draw_row_labels(Ui& ui, const StageInput& in, const StageState& state, const MatrixCanvas& canvas) {
   const MatrixPlace& place = canvas.place;
   const AxisNames labels = shown_names(in, place.rows, canvas.rows);
-  const Index step = std::max<Index>(1, static_cast<Index>(std::ceil(kLabelLine / canvas.cell_h())));
+  const LabelSteps steps = label_steps(canvas.rows, kLabelLine / canvas.cell_h(), [&](Index r) { return labels[r]; });
   const auto focus = focus_cell(state);
   const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
   const Index lit = place.rows == Axis::kQueries ? link.query : link.key;
-  for (Index r = (canvas.first_row() + step - 1) / step * step; r < canvas.end_row(); r += step) {
+  for (Index r = first_in_sight(steps, canvas.first_row()); r < canvas.end_row(); r += steps.step) {
     const float y = canvas.y_of(double(r) + 0.5);
     if (y < place.min.y - 1 || y > canvas.max().y + 1) continue;
     draw_label_in(ui, ImGui::GetWindowDrawList(), {place.min.x - 8 - place.label_room, y - 12},
@@ -56,11 +62,13 @@ void draw_col_labels(Ui& ui, const StageInput& in, const StageState& state, cons
   const MatrixPlace& place = canvas.place;
   const AxisNames labels = shown_names(in, place.cols, canvas.cols);
   const bool upright = place.top_room > 24;
-  const Index step = upright ? std::max<Index>(1, static_cast<Index>(std::ceil(kLabelLine / canvas.cell_w()))) : 1;
+  const LabelSteps steps =
+      upright ? label_steps(canvas.cols, kLabelLine / canvas.cell_w(), [&](Index c) { return labels[c]; })
+              : LabelSteps{};
   const auto focus = focus_cell(state);
   const TokenLink link = focus ? linked_tokens(*focus) : TokenLink{};
   const Index lit = place.cols == Axis::kQueries ? link.query : link.key;
-  const Index first = (canvas.first_col() + step - 1) / step * step;
+  const Index first = first_in_sight(steps, canvas.first_col()), step = steps.step;
   const double room = canvas.cell_w() * static_cast<double>(step);
   const auto is_wide = [&](const std::string& text) { return label_width(ui, text, kLabelSize) + 2 > room; };
   bool all_upright = false;  // words stand the same way

@@ -27,7 +27,7 @@ Answer draw_question(Ui& ui, QuestionState& state) {
 }
 
 void draw_shortcuts(Ui& ui, InfoState& state) {
-  if (!begin_modal(ui, "shortcuts", "Mouse and keys", {560, 548}, state.open, state.just_opened)) return;
+  if (!begin_modal(ui, "shortcuts", "Mouse and keys", {560, 575}, state.open, state.just_opened)) return;
   static constexpr const char* kRows[][2] = {
       {"rest on a cell", "its row and column light up; its sum is written out"},
       {"click a cell", "choose it; it stays in the inspector"},
@@ -42,6 +42,7 @@ void draw_shortcuts(Ui& ui, InfoState& state) {
       {"Shift + wheel, middle drag", "move along a zoomed matrix"},
       {"Ctrl+0", "fit everything again"},
       {"Ctrl+M, Escape", "one matrix over the whole stage, and back"},
+      {"Ctrl+B, Ctrl+Shift+B", "hide or show the setup, the inspector"},
       {"Page Up, Page Down", "previous and next head"},
       {"Ctrl+Z, Ctrl+Shift+Z", "undo and redo"},
   };

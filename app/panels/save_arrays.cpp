@@ -51,7 +51,7 @@ void copy_matrix(const StageInput& in, const StageState& state, ActionQueue& que
   const MatrixId id = meant_matrix(in, state);
   const ShownCells cells = displayed_cells(in, id);
   if (!cells) {
-    queue.messages.push_back(is_pending(in.computed) ? kStillComputed
+    queue.messages.push_back(is_pending(in.computed) ? why_missing(in)
                                                      : "Nothing to copy: choose a cell of a matrix first");
     return;
   }
@@ -61,7 +61,7 @@ void copy_matrix(const StageInput& in, const StageState& state, ActionQueue& que
     return;
   }
   if (is_unfinished(in, id)) {
-    queue.messages.push_back(kStillComputed);
+    queue.messages.push_back(why_missing(in));
     return;
   }
   Matrix block = cells.block({0, 0, cells.rows, cells.cols});
@@ -81,7 +81,7 @@ void copy_code(const StageInput& in, CodeKind kind, ActionQueue& queue) {
   }
   if (kind == CodeKind::kLatex) {
     if (is_refining(in.computed.trace) || is_pending(in.computed)) {
-      queue.messages.push_back(kStillComputed);
+      queue.messages.push_back(why_missing(in));
       return;
     }
     ImGui::SetClipboardText(latex_document(in.computed.session, in.computed.trace).c_str());
@@ -110,7 +110,7 @@ std::string arrays_file_name(const StageInput& in) { return file_stem(in.session
 Result<ArrayContent> matrix_content(const StageInput& in, MatrixId id, const std::filesystem::path& path, bool labels) {
   const ShownCells cells = displayed_cells(in, id);
   if (!cells) return bad_input("there is no such matrix any more");
-  if (is_unfinished(in, id)) return bad_input(kStillComputed);
+  if (is_unfinished(in, id)) return bad_input(why_missing(in));
   if (cells.held == nullptr && cells.rows * cells.cols > kMostRead) {
     return unsupported(size_text(cells.rows, cells.cols) +
                        " numbers are too many to save: choose cells and copy them instead");
@@ -133,7 +133,7 @@ Result<ArrayContent> matrix_content(const StageInput& in, MatrixId id, const std
 }
 
 Result<ArrayContent> all_content(const StageInput& in) {
-  if (is_refining(in.computed.trace) || is_pending(in.computed)) return bad_input(kStillComputed);
+  if (is_refining(in.computed.trace) || is_pending(in.computed)) return bad_input(why_missing(in));
   const std::vector<NamedArray> arrays = arrays_of(in.computed.trace);
   Result<Bytes> bytes = npz_bytes(arrays);
   if (!bytes) return bytes.error();

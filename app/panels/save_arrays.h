@@ -9,7 +9,11 @@
 
 namespace qkv {
 
+// Why numbers are not there that will be, or that could not be computed.
+inline constexpr const char* kNotComputed =
+    "These numbers could not be computed: the line at the bottom of the window says why";
 inline constexpr const char* kStillComputed = "These numbers are still being computed: try again in a moment";
+inline const char* why_missing(const StageInput& in) { return in.failed ? kNotComputed : kStillComputed; }
 
 // The matrix that a command means: of the cell in focus, else the weights of the head that is shown.
 MatrixId meant_matrix(const StageInput& in, const StageState& state);

@@ -85,6 +85,7 @@ struct StageInput {
   const LensResult* lens = nullptr;  // what the cells show in place of values; null = values
   SourcePictures* pictures = nullptr;      // of a streamed trace
   TokenStyle tokens = TokenStyle::kPlain;  // how they are shown
+  bool failed = false;                     // what `computed` has not of the newest session is not being computed either
 };
 
 // What stands on an axis of the computed session, tokens as they are shown.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "app/panels/frame_panels.h"
@@ -30,7 +31,7 @@ void menu(Ui& ui, const char* name, MenuId id, const TopBarInput& input, ActionQ
   for (const CommandInfo& command : commands()) {
     if (command.menu != id) continue;
     if (command.line_before) ImGui::Separator();
-    std::string text(command.text);
+    std::string text(command_text(command, input.context));
     if (command.id == CommandId::kUndo && !input.undo_label.empty()) text += ": " + input.undo_label;
     if (command.id == CommandId::kRedo && !input.redo_label.empty()) text += ": " + input.redo_label;
     const bool checked = (command.id == CommandId::kThemeLight && input.theme == ThemeName::kLight) ||
@@ -86,7 +87,7 @@ void draw_top_bar(Ui& ui, const TopBarInput& input, ActionQueue& queue) {
   ImGui::PopStyleColor();
   ImGui::PopStyleVar(3);
 
-  const float left = min.x + 360, right = min.x + width - 140;
+  const float left = min.x + 360, right = min.x + width - 172;
   const float edited = input.edited ? text_width(ui, FontRole::kText13, " · edited") : 0;
   const float title = std::min(label_width(ui, input.title, 13), right - left - edited);
   const float x = std::max(left, min.x + (width - title - edited) / 2);
@@ -95,13 +96,15 @@ void draw_top_bar(Ui& ui, const TopBarInput& input, ActionQueue& queue) {
   if (input.edited)
     draw_text_in(ui, list, FontRole::kText13, {x + title, min.y}, {right, min.y + kTopBarHeight}, ui.colors().dim,
                  " · edited", TextAlign::kLeft);
-  const Box hint{{min.x + width - 128, min.y + 6}, {min.x + width - 12, min.y + kTopBarHeight - 7}};
+  const auto& palette = *std::ranges::find(commands(), CommandId::kPalette, &CommandInfo::id);
+  const std::string words = "Commands  " + chord_text(palette.chord);
+  const Box hint{{min.x + width - 160, min.y + 6}, {min.x + width - 12, min.y + kTopBarHeight - 7}};
   ImGui::SetCursorScreenPos(hint.min);
   if (ImGui::InvisibleButton("palette-hint", {hint.max.x - hint.min.x, hint.max.y - hint.min.y}))
     queue.push(CommandId::kPalette);
   ui.widgets->add("palette-hint", hint.min, hint.max);
   draw_text_in(ui, list, FontRole::kSmall11, hint.min, {hint.max.x - 4, hint.max.y},
-               ImGui::IsItemHovered() ? ui.colors().text : ui.colors().dim, "⌘ Ctrl+Shift+P", TextAlign::kRight);
+               ImGui::IsItemHovered() ? ui.colors().text : ui.colors().dim, words, TextAlign::kRight);
 }
 
 }  // namespace qkv

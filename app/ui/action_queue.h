@@ -50,6 +50,8 @@ enum class CommandId {
   kEnlarge,
   kZoomIn,
   kZoomOut,
+  kSetup,
+  kInspector,
   kThemeLight,
   kThemeDark,
   kPalette,

@@ -45,6 +45,8 @@ constexpr std::array kCommands = {
     CommandInfo{kEnlarge, MenuId::kView, "Enlarge the matrix, or show all", {Key::kM, true}},
     CommandInfo{kZoomIn, MenuId::kView, "Zoom in", {Key::kEqual, true}},
     CommandInfo{kZoomOut, MenuId::kView, "Zoom out", {Key::kMinus, true}},
+    CommandInfo{kSetup, MenuId::kView, "Hide the setup", {Key::kB, true}, true},
+    CommandInfo{kInspector, MenuId::kView, "Hide the inspector", {Key::kB, true, true}},
     CommandInfo{kThemeLight, MenuId::kView, "Light", {}, true},
     CommandInfo{kThemeDark, MenuId::kView, "Dark", {}},
     CommandInfo{kPalette, MenuId::kHelp, "All commands…", {Key::kP, true, true}},
@@ -87,6 +89,12 @@ bool is_enabled(CommandId id, const CommandContext& context) {
     default:
       return true;
   }
+}
+
+std::string_view command_text(const CommandInfo& command, const CommandContext& context) {
+  if (command.id == kSetup && context.setup_hidden) return "Show the setup";
+  if (command.id == kInspector && context.inspector_hidden) return "Show the inspector";
+  return command.text;
 }
 
 std::string chord_text(const Chord& chord) {

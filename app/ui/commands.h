@@ -29,8 +29,11 @@ struct CommandContext {
   bool raw_tokens = false;
   bool only_weights = false;    // no lens, no Concat, and One head is one matrix
   bool has_comparison = false;  // the Compare tab exists
+  bool setup_hidden = false, inspector_hidden = false;
 };
 bool is_enabled(CommandId id, const CommandContext& context);
+// CommandInfo::text, or what the command does instead where its panel is hidden already.
+std::string_view command_text(const CommandInfo& command, const CommandContext& context);
 
 // "Ctrl+Shift+S"; empty without a shortcut.
 std::string chord_text(const Chord& chord);

@@ -18,6 +18,11 @@ void read_number(const nlohmann::json& json, const char* key, T low, T high, T& 
     out = static_cast<T>(std::clamp(found->get<double>(), double(low), double(high)));
 }
 
+void read_flag(const nlohmann::json& json, const char* key, bool& out) {
+  const auto found = json.find(key);
+  if (found != json.end() && found->is_boolean()) out = found->get<bool>();
+}
+
 }  // namespace
 
 std::filesystem::path preferences_path() {
@@ -38,6 +43,8 @@ Preferences load_preferences(const std::filesystem::path& path) {
   read_number(json, "window_height", 480, 16384, preferences.window_height);
   read_number(json, "left_width", 200.0f, 600.0f, preferences.left_width);
   read_number(json, "right_width", 200.0f, 600.0f, preferences.right_width);
+  read_flag(json, "setup_hidden", preferences.setup_hidden);
+  read_flag(json, "inspector_hidden", preferences.inspector_hidden);
   if (json.contains("theme") && json["theme"] == "dark") preferences.theme = ThemeName::kDark;
   if (json.contains("export_folder") && json["export_folder"].is_string())
     preferences.export_folder = json["export_folder"].get<std::string>();
@@ -56,6 +63,8 @@ Status save_preferences(const Preferences& preferences, const std::filesystem::p
                                {"window_height", preferences.window_height},
                                {"left_width", preferences.left_width},
                                {"right_width", preferences.right_width},
+                               {"setup_hidden", preferences.setup_hidden},
+                               {"inspector_hidden", preferences.inspector_hidden},
                                {"recent", preferences.recent},
                                {"export_folder", preferences.export_folder}};
   return write_file_atomically(path, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");

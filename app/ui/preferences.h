@@ -14,8 +14,9 @@ struct Preferences {
   ThemeName theme = ThemeName::kLight;
   int window_width = 1440, window_height = 900;  // logical pixels
   float left_width = 252, right_width = 276;     // panels, logical pixels
-  std::vector<std::string> recent;               // session files, newest first, at most 8
-  std::string export_folder;                     // where the last export went
+  bool setup_hidden = false, inspector_hidden = false;
+  std::vector<std::string> recent;  // session files, newest first, at most 8
+  std::string export_folder;        // where the last export went
 };
 
 // $XDG_CONFIG_HOME/qkvlab/preferences.json, else ~/.config/…; empty where neither is known.

@@ -6,6 +6,7 @@
 
 #include "core/base/number_text.h"
 #include "core/figure/cell_text.h"
+#include "core/figure/label_step.h"
 
 namespace qkv {
 namespace {
@@ -21,10 +22,11 @@ TextStyle label_style(const FigureSheet& b, double size) {
   return {.size = size, .bold = false, .color = b.colors.dim, .max_width = kMaxLabelWidth};
 }
 
-// Width of the widest label; with `step` only those that are drawn.
+// Width of the widest label that is drawn.
 double widest(const FigureSheet& b, const AxisLabels& labels) {
   double width = 0;
-  for (std::size_t i = 0; i < labels.texts.size(); i += static_cast<std::size_t>(labels.step)) {
+  for (auto i = static_cast<std::size_t>(labels.first); i < labels.texts.size();
+       i += static_cast<std::size_t>(labels.step)) {
     width = std::max(width, text_width(b, labels.texts[i], labels.style));
   }
   return std::ceil(width);
@@ -36,6 +38,15 @@ void set_names(const FigureSheet& b, Axis axis, Index count, AxisLabels& labels)
     labels.texts.push_back(names[i]);
     labels.special.push_back(names.is_special(i));
   }
+}
+
+// Labels that are drawn stand at least `room` pixels apart.
+void thin_out(const FigureSheet& b, double room, AxisLabels& labels) {
+  const auto count = static_cast<Index>(labels.texts.size());
+  const LabelSteps steps =
+      label_steps(count, room / b.cell(), [&](Index i) { return labels.texts[static_cast<std::size_t>(i)]; });
+  labels.first = steps.first;
+  labels.step = steps.step;
 }
 
 TextStyle style_of(const FigureSheet& b, const AxisLabels& labels, std::size_t index) {
@@ -89,7 +100,7 @@ AxisLabels row_labels(const FigureSheet& b, Axis axis, Index count) {
   set_names(b, axis, count, labels);
   const bool small = b.cell() < kNormalLine;
   labels.style = label_style(b, small ? 11 : 13);
-  if (b.cell() < kSmallLine) labels.step = static_cast<Index>(std::ceil(kSmallLine / b.cell()));
+  thin_out(b, kSmallLine, labels);
   labels.extent = widest(b, labels) + kLabelGap;
   return labels;
 }
@@ -100,24 +111,25 @@ AxisLabels column_labels(const FigureSheet& b, Axis axis, Index count) {
   set_names(b, axis, count, labels);
   labels.style = label_style(b, b.cell() < 22 ? 11 : 13);
   // All of them are measured only where all may be drawn: a label takes at least some pixels.
-  if (b.cell() < 6) labels.step = static_cast<Index>(std::ceil(kSmallLine / b.cell()));
+  if (b.cell() < 6) thin_out(b, kSmallLine, labels);
   const double width = widest(b, labels);
   if (width <= std::max(kShortLabel, b.cell() - 4)) {
-    labels.step = std::max<Index>(1, static_cast<Index>(std::ceil((width + 4) / b.cell())));
+    thin_out(b, width + 4, labels);
     labels.extent = kLabelGap + labels.style.size;
   } else if (b.cell() >= 18) {
     labels.angle = -std::numbers::pi / 4;
     labels.extent = kLabelGap + std::ceil((width + labels.style.size / 2) * std::numbers::sqrt2 / 2);
   } else {
     labels.angle = -std::numbers::pi / 2;
-    labels.step = std::max<Index>(1, static_cast<Index>(std::ceil(kSmallLine / b.cell())));
+    thin_out(b, kSmallLine, labels);
     labels.extent = kLabelGap + width;
   }
   return labels;
 }
 
 void put_row_labels(FigureSheet& b, const AxisLabels& labels, double matrix_x, double matrix_y) {
-  for (std::size_t i = 0; i < labels.texts.size(); i += static_cast<std::size_t>(labels.step)) {
+  for (auto i = static_cast<std::size_t>(labels.first); i < labels.texts.size();
+       i += static_cast<std::size_t>(labels.step)) {
     const double middle = matrix_y + (static_cast<double>(i) + 0.5) * b.cell();
     put_text(b, labels.texts[i], style_of(b, labels, i), matrix_x - kLabelGap,
              centered_baseline(middle, labels.style.size), Align::kRight);
@@ -125,7 +137,8 @@ void put_row_labels(FigureSheet& b, const AxisLabels& labels, double matrix_x, d
 }
 
 void put_column_labels(FigureSheet& b, const AxisLabels& labels, double matrix_x, double matrix_y) {
-  for (std::size_t i = 0; i < labels.texts.size(); i += static_cast<std::size_t>(labels.step)) {
+  for (auto i = static_cast<std::size_t>(labels.first); i < labels.texts.size();
+       i += static_cast<std::size_t>(labels.step)) {
     const double middle = matrix_x + (static_cast<double>(i) + 0.5) * b.cell();
     const double foot = matrix_y - kLabelGap;
     if (labels.angle == 0) {
@@ -164,6 +177,8 @@ std::vector<BarSpec> join_equal(const std::vector<BarSpec>& bars) {
   return joined;
 }
 
+constexpr std::string_view kLogWord = "log";  // between the ends of a logarithmic scale
+
 // Returns the width that was needed.
 double put_bar(FigureSheet& b, const BarSpec& bar, double x, double y, double width) {
   const TextStyle style = caption_style(b);
@@ -171,8 +186,9 @@ double put_bar(FigureSheet& b, const BarSpec& bar, double x, double y, double wi
   const std::string low = end_text(bar.range.low * bar.factor, b.spec.look.decimals);
   const std::string high = end_text(bar.range.high * bar.factor, b.spec.look.decimals);
   const std::string single = bar.empty ? "no finite value" : "all " + low;
-  const double needed =
-      bar.range.flat ? text_width(b, single, style) : text_width(b, low, style) + text_width(b, high, style) + 16;
+  const double low_width = text_width(b, low, style), high_width = text_width(b, high, style);
+  const double between = bar.range.log ? text_width(b, kLogWord, style) + 32 : 16;
+  const double needed = bar.range.flat ? text_width(b, single, style) : low_width + between + high_width;
   width = std::max({width, std::ceil(needed), captioned ? std::ceil(text_width(b, bar.caption, style)) : 0});
   if (captioned) put_text(b, bar.caption, style, x, y - kLabelGap);
   b.figure.bars.push_back({x, y, width, kBarHeight, bar.colormap, bar.range});
@@ -182,6 +198,8 @@ double put_bar(FigureSheet& b, const BarSpec& bar, double x, double y, double wi
   } else {
     put_text(b, low, style, x, baseline);
     put_text(b, high, style, x + width, baseline, Align::kRight);
+    const double middle = x + (low_width + width - high_width) / 2;
+    if (bar.range.log) put_text(b, kLogWord, style, middle, baseline, Align::kCenter);
   }
   return width;
 }

@@ -83,7 +83,8 @@ struct AxisLabels {
   std::vector<std::string> texts;  // one a row or column; empty = no labels
   std::vector<bool> special;       // drawn quieter; as many
   TextStyle style;
-  Index step = 1;     // every step-th label is drawn
+  Index first = 0;    // that is drawn
+  Index step = 1;     // and every so many after it
   double angle = 0;   // radians, of column labels
   double extent = 0;  // pixels from the matrix outwards, gap included
 };
@@ -92,7 +93,8 @@ AxisLabels column_labels(const FigureSheet& b, Axis axis, Index count);
 void put_row_labels(FigureSheet& b, const AxisLabels& labels, double matrix_x, double matrix_y);
 void put_column_labels(FigureSheet& b, const AxisLabels& labels, double matrix_x, double matrix_y);
 
-// A colour bar with its end values below, or its single value where it is flat. Bars of one map and range become
+// A colour bar with its end values below, "log" between them where it is logarithmic, or its single value where it is
+// flat. Bars of one map and range become
 // one, with their captions together. Returns the y below the last line.
 struct BarSpec {
   std::string caption;  // what it is the scale of; may be empty

@@ -116,6 +116,39 @@ TEST_CASE("mapping dialog: names that say nothing are given their roles one afte
   CHECK(std::get<WeightsSource>(h.app().session().problem.source).attn.size() == 1);
 }
 
+TEST_CASE("mapping dialog: a choice goes on to the next role, and Return opens what can be opened") {
+  const TensorsOnDisk file({array_of("first", {4, 4}, 1), array_of("second", {4, 4}, 2), array_of("third", {4, 4}, 3)});
+  Harness h;
+  const std::string before = h.app().session().title;
+  h.app().open_file(file.path());
+  h.frames(2);
+  REQUIRE(h.has("mapping/ok"));
+  h.key(Key::kEnter);  // nothing to open yet
+  h.click("mapping/tensor/first");
+  h.click("mapping/role/v");
+  h.click("mapping/tensor/third");
+  REQUIRE(h.has("mapping/ok"));
+  CHECK(h.app().session().title == before);
+  h.click("mapping/tensor/second");  // of K, which was left out
+  // All are there: a choice stays with its role, to be corrected.
+  h.click("mapping/tensor/third");
+  h.click("mapping/tensor/second");
+  // In a list that is open Return chooses of it.
+  h.click("mapping/layout/q");
+  h.key(Key::kEnter);
+  REQUIRE(h.has("mapping/ok"));
+  h.frames(2);
+  h.key(Key::kEnter);
+  CHECK_FALSE(h.has("mapping/ok"));
+  REQUIRE(direct(h.app()).q.size() == 1);
+  const auto cell = [](const std::string& name, int salt) {
+    return std::get<std::vector<float>>(array_of(name, {4, 4}, salt).values)[6];
+  };
+  CHECK(direct(h.app()).q[0]->coeff(1, 2) == cell("first", 1));
+  CHECK(direct(h.app()).k[0]->coeff(1, 2) == cell("second", 2));
+  CHECK(direct(h.app()).v[0]->coeff(1, 2) == cell("third", 3));
+}
+
 TEST_CASE("mapping dialog: the layers and heads of a model") {
   std::vector<NamedArray> arrays = {array_of("x", {5, 8}, 1)};
   for (const std::string layer : {"0", "1", "2"}) {

@@ -109,6 +109,35 @@ TEST_CASE("mapping dialog: a second file holds the weights, and K and V may have
   CHECK(projected(h.app()).kv_heads == 1);
 }
 
+TEST_CASE("mapping dialog: a file that was added is taken out again, with what was said of its tensors") {
+  const TensorsOnDisk first({array_of("one", {4, 4}, 1), array_of("two", {4, 4}, 2)}, "first");
+  const TensorsOnDisk second({array_of("two", {4, 4}, 3), array_of("three", {4, 4}, 4)}, "second");
+  const std::string added = second.path().filename().string();
+  Harness h;
+  ask(h, first.path());
+  REQUIRE(h.has("mapping/ok"));
+  add_file(h, second.path());
+  CHECK_FALSE(h.has("mapping/remove/" + first.path().filename().string()));
+  h.click("mapping/tensor/one");
+  h.click("mapping/tensor/" + added + ":two");
+  h.click("mapping/tensor/" + added + ":three");
+  h.click("mapping/remove/" + added);
+  h.frames(2);
+  CHECK_FALSE(h.has("mapping/tensor/" + added + ":three"));
+  CHECK_FALSE(h.has("mapping/remove/" + added));
+  h.key(Key::kEnter);  // K and V are not there any more
+  REQUIRE(h.has("mapping/ok"));
+  h.click("mapping/role/k");
+  h.click("mapping/tensor/two");
+  h.click("mapping/tensor/one");
+  h.key(Key::kEnter);
+  h.frames(3);
+  CHECK_FALSE(h.has("mapping/ok"));
+  CHECK(direct(h.app()).k[0].get() != direct(h.app()).q[0].get());
+  CHECK(direct(h.app()).v[0].get() == direct(h.app()).q[0].get());
+  CHECK(h.app().session().origin->files.size() == 1);
+}
+
 TEST_CASE("mapping dialog: 16-bit integers are shown as the bfloat16 numbers that they hold") {
   const std::vector<BitsArray> arrays = qkv_bits(4, 3);
   const TensorsOnDisk file(safetensors_of_bits(arrays), "bits.safetensors");

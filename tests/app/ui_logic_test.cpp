@@ -131,11 +131,14 @@ TEST_CASE("preferences round trip, and a damaged file gives the defaults") {
   Preferences p;
   p.theme = ThemeName::kDark;
   p.left_width = 300;
+  p.inspector_hidden = true;
   p.recent = {"/tmp/貓.qkv.json"};
   REQUIRE(save_preferences(p, file).ok());
   const Preferences back = load_preferences(file);
   CHECK(back.theme == ThemeName::kDark);
   CHECK(back.left_width == 300);
+  CHECK(back.inspector_hidden);
+  CHECK_FALSE(back.setup_hidden);
   CHECK(back.recent == p.recent);
   REQUIRE(write_file_atomically(file, std::string_view("{\"left_width\": \"wide\", [")).ok());
   CHECK(load_preferences(file).left_width == Preferences{}.left_width);

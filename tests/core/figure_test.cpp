@@ -274,8 +274,8 @@ TEST_CASE("labels are limited, turned and thinned to fit") {
   CHECK(count(24, true) == 40);
   CHECK(count(14, false) == 40);
   CHECK(count(14, true) == 40);
-  CHECK(count(4, false) == 10);
-  CHECK(count(4, true) == 10);
+  CHECK(count(4, false) == 8);  // every fifth
+  CHECK(count(4, true) == 8);
   CHECK(count(160, true) == 0);
 }
 
@@ -351,4 +351,34 @@ TEST_CASE("a picture that would be too large names the cell size that fits") {
     CHECK(layout_figure(session, trace, spec_of(FigureView::kMatrix, fitting), shaper).ok());
     CHECK_FALSE(layout_figure(session, trace, spec_of(FigureView::kMatrix, fitting + 1), shaper).ok());
   }
+}
+
+TEST_CASE("a logarithmic scale says so between its ends, and only it does") {
+  const Session session = projected(2);
+  const Trace trace = run(session);
+  FigureSpec spec = spec_of(FigureView::kHead);
+  const auto words = [&] {
+    const Figure figure = layout(session, trace, spec);
+    return std::ranges::count(figure.texts, std::string("log"), &FigureText::text);
+  };
+  CHECK(words() == 0);
+  spec.look.weights_range.mode = RangeMode::kLog;
+  CHECK(words() == 1);
+  check_sound(layout(session, trace, spec));
+}
+
+TEST_CASE("labels of a long axis step by round numbers") {
+  Session session;
+  constexpr Index kTokens = 60;
+  for (Index i = 1; i <= kTokens; ++i) session.tokens.push_back(std::to_string(i));
+  const SharedMatrix some(random_matrix(1, kTokens, 2));
+  session.problem.source = DirectSource{{some}, {some}, {some}};
+  const Trace trace = run(session);
+  const Figure figure = layout(session, trace, spec_of(FigureView::kMatrix, 4));
+  const auto count = [&](const char* text) {
+    return std::ranges::count(figure.texts, std::string(text), &FigureText::text);
+  };
+  for (const char* fifth : {"5", "10", "60"}) CHECK(count(fifth) == 2);  // a row and a column
+  for (const char* other : {"4", "6", "9"}) CHECK(count(other) == 0);
+  CHECK(count("1") == 1);  // the end of the colour bar
 }
