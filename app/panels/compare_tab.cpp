@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/engine/pending.h"
+#include "app/panels/color_bar.h"
 #include "app/panels/compare_names.h"
 #include "app/panels/compare_summary.h"
 #include "app/panels/fit.h"
@@ -14,7 +15,8 @@
 namespace qkv {
 namespace {
 
-constexpr float kMargin = 24, kGap = 28, kPill = 26, kTitle = 26, kWords = 236;
+constexpr float kMargin = 24, kGap = 28, kPill = 26, kTitle = 26, kWords = 236, kFewWords = 96;
+constexpr float kBar = 144, kLeastBar = 88, kBarGap = 16, kBarRoom = kBarGap + kColorBarHeight;
 constexpr double kMostCell = 64;
 constexpr double kNumberCell = 30;  // in narrower cells the difference is not written in units
 
@@ -105,6 +107,17 @@ Three three(const StageInput& in, CompareState& compare, const ShownComparison& 
       look.power};
 }
 
+// What the colours of one mean, below it.
+void draw_bar_below(Ui& ui, const ForeignMatrix& matrix, ImVec2 at, float width, const std::optional<float>& value,
+                    int decimals) {
+  ColorRange range = matrix.range;
+  range.low *= matrix.factor;
+  range.high *= matrix.factor;
+  std::optional<float> mark;
+  if (value) mark = *value * matrix.factor;
+  draw_bar(ui, at, width, matrix.colormap, range, mark, decimals);
+}
+
 // The three side by side. Returns where they end.
 float draw_three(Ui& ui, const StageInput& in, StageState& state, Three matrices, const MatrixId& id, ImVec2 min,
                  ImVec2 max, ActionQueue& queue) {
@@ -118,7 +131,7 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, Three matrices
   float key_labels = 22, top = 0;
   for (int pass = 0; pass < 2; ++pass) {
     top = min.y + kTitle + key_labels;
-    cell = fit_cells(rows, cols, room_w, std::max(60.0f, max.y - top), kMostCell);
+    cell = fit_cells(rows, cols, room_w, std::max(60.0f, max.y - top - kBarRoom), kMostCell);
     key_labels = col_label_room(ui, col_names, static_cast<float>(cell.w), 72);
   }
   top = min.y + kTitle + key_labels;
@@ -156,7 +169,18 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, Three matrices
     }
     x += size.x + kGap;
   }
-  return top + size.y;
+  const float bars = top + size.y + kBarGap, bar = std::clamp(size.x, kLeastBar, kBar);
+  const auto focus = focus_cell(state);
+  const auto value_of = [&](const ForeignMatrix& matrix) {
+    const bool is_here = focus && focus->id == id && focus->row < rows && focus->col < cols;
+    return is_here ? std::optional((*matrix.values)(focus->row, focus->col)) : std::nullopt;
+  };
+  const int decimals = in.session.view.decimals;
+  const float left = min.x + labels;
+  draw_bar_below(ui, matrices.ours, {left, bars}, bar, value_of(matrices.ours), decimals);
+  draw_bar_below(ui, matrices.difference, {left + 2 * (size.x + kGap), bars}, bar, value_of(matrices.difference),
+                 decimals);
+  return bars + kColorBarHeight;
 }
 
 // What it is compared with, and the buttons to choose another file or other arrays of it.
@@ -221,8 +245,9 @@ void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareSt
   at.y += draw_choices(ui, *result, shown, compare, at, width) + 16;
   const MatrixId id{result->comparison.differences[shown.array].kind, shown.head};
   const Three matrices = three(in, compare, shown);
+  const float words_room = result->comparison.equal() ? kFewWords : kWords;
   const float end =
-      draw_three(ui, in, state, matrices, id, at, {at.x + width, std::max(at.y + 160, max.y - kWords)}, queue);
+      draw_three(ui, in, state, matrices, id, at, {at.x + width, std::max(at.y + 160, max.y - words_room)}, queue);
   // Its own window: long words scroll.
   const float top = end + 20;
   ImGui::SetCursorScreenPos({min.x, top});

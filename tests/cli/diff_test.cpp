@@ -127,9 +127,10 @@ TEST_CASE("arrays by other names, sessions, and numbers in half precision") {
   REQUIRE(bytes.ok());
   write_text(folder / "mine.npz", as_text(bytes.value()));
   check_says(qkvlab({"diff", kCausal, folder / "mine.npz", "--causal", "--name", "weights=attn", "--name", "o[0]=out"}),
-             0, {"equal, off by at most ", "attn (theirs: weights), heads_out (theirs: o)"});
+             0, {"equal, off by at most ", "attn (theirs: weights), heads_out (theirs: o[0])"});
   check_refused(qkvlab({"diff", kCausal, folder / "mine.npz"}), 3,
-                "mine.npz: nothing in it can be compared by its name: say which array is which, on the command line with --name THEIRS=attn");
+                "mine.npz: nothing in it can be compared by its name: say which array is which, on the command line "
+                "with --name THEIRS=attn");
   check_refused(qkvlab({"diff", kCausal, folder / "mine.npz", "--name", "a=attn"}), 2, "has no array \"a\"");
   check_refused(qkvlab({"diff", kCausal, folder / "mine.npz", "--name", "weights"}), 2,
                 "--name: \"weights\" is not THEIRS=ours");
