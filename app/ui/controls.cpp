@@ -274,9 +274,11 @@ bool text_button(Ui& ui, const std::string& name, const Box& box, std::string_vi
   const bool hovered = ImGui::IsItemHovered() && enabled;
   Color fill = primary ? ui.colors().accent : ui.colors().field;
   if (hovered) fill = mix(fill, ui.colors().text, 0.08);
-  list->AddRectFilled(box.min, box.max, to_u32(enabled ? fill : with_alpha(fill, 0.5)), 6);
+  if (!enabled) fill = mix(ui.colors().panel, fill, 0.5);
+  list->AddRectFilled(box.min, box.max, to_u32(fill), 6);
   if (!primary) list->AddRect(box.min, box.max, to_u32(ui.colors().line), 6, 0, 1);
-  const Color ink = !enabled ? ui.colors().faint : primary ? ink_on(fill) : ui.colors().text;
+  const Color on_accent = enabled ? ink_on(fill) : mix(fill, ink_on(fill), 0.6);
+  const Color ink = primary ? on_accent : enabled ? ui.colors().text : ui.colors().faint;
   draw_text_in(ui, list, FontRole::kText13, box.min, box.max, ink, text, TextAlign::kCenter);
   ImGui::SetCursorScreenPos(after);
   return clicked && enabled;
