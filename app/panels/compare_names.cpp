@@ -59,6 +59,7 @@ void draw_kind(Ui& ui, CompareState& compare, MatrixKind kind, const KindShape& 
   if (at_choice < candidates.size()) compare.names.push_back(candidates[at_choice]);
   compare.asked_for.reset();
 }
+  compare.failure.clear();
 
 }  // namespace
 

@@ -237,7 +237,7 @@ void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareSt
     const Result<Shapes> shapes = check_session(result->session);
     return shapes.ok() && shapes.value() == in.computed.trace.shapes;
   };
-  if (result == nullptr || !fits()) {
+  if (result == nullptr || !result->failure.empty() || !fits()) {
     draw_text(ui, list, FontRole::kText13, at, ui.colors().dim, "Comparing…");
     return;
   }
