@@ -8,6 +8,7 @@ namespace qkv {
 namespace {
 
 constexpr float kRow = 28, kStep = 36, kLabel = 84, kGap = 24, kLeastColumn = 270, kMostColumn = 380;
+constexpr float kLeastRows = 2.5f;  // in sight, so that the half one tells that they scroll
 constexpr MatrixKind kKinds[] = {MatrixKind::kAttn,     MatrixKind::kScores, MatrixKind::kScaled,
                                  MatrixKind::kHeadsOut, MatrixKind::kConcat, MatrixKind::kOut,
                                  MatrixKind::kQ,        MatrixKind::kK,      MatrixKind::kV};
@@ -58,28 +59,36 @@ void draw_kind(Ui& ui, CompareState& compare, MatrixKind kind, const KindShape& 
   const auto at_choice = static_cast<std::size_t>(*picked);
   if (at_choice < candidates.size()) compare.names.push_back(candidates[at_choice]);
   compare.asked_for.reset();
-}
   compare.failure.clear();
+}
 
 }  // namespace
 
-float draw_compare_names(Ui& ui, const Problem& problem, const Shapes& shapes, CompareState& compare, ImVec2 at,
-                         float width) {
+float draw_compare_names(Ui& ui, const Computed& ours, CompareState& compare, ImVec2 at, ImVec2 room) {
   std::vector<std::pair<MatrixKind, KindShape>> kinds;
   for (const MatrixKind kind : kKinds) {
-    if (const std::optional<KindShape> shape = shape_of(kind, problem, shapes)) kinds.emplace_back(kind, *shape);
+    const std::optional<KindShape> shape = shape_of(kind, ours.session.problem, ours.trace.shapes);
+    if (shape) kinds.emplace_back(kind, *shape);
   }
-  const int columns = std::max(1, static_cast<int>((width + kGap) / (kLeastColumn + kGap)));
+  const int columns = std::max(1, static_cast<int>((room.x + kGap) / (kLeastColumn + kGap)));
   const int rows = (static_cast<int>(kinds.size()) + columns - 1) / columns;
+  const float height = kStep * static_cast<float>(rows), shown = std::min(height, std::max(room.y, kLeastRows * kStep));
+  const float width = room.x - (shown < height ? ImGui::GetStyle().ScrollbarSize : 0);
   const float column =
       std::min(kMostColumn, (width + kGap) / static_cast<float>(columns) - kGap);  // without what is between two
+  ImGui::SetCursorScreenPos(at);
+  ImGui::BeginChild("compare-names", {room.x, shown}, false, ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoBackground);
+  const ImVec2 first = ImGui::GetCursorScreenPos();
   for (int i = 0; i < static_cast<int>(kinds.size()); ++i) {
-    const ImVec2 corner{at.x + (column + kGap) * static_cast<float>(i / rows),
-                        at.y + kStep * static_cast<float>(i % rows)};
+    const ImVec2 corner{first.x + (column + kGap) * static_cast<float>(i / rows),
+                        first.y + kStep * static_cast<float>(i % rows)};
     const auto& [kind, shape] = kinds[static_cast<std::size_t>(i)];
     draw_kind(ui, compare, kind, shape, corner, column);
   }
-  return kStep * static_cast<float>(rows);
+  ImGui::SetCursorScreenPos(first);
+  ImGui::Dummy({width, height});
+  ImGui::EndChild();
+  return shown;
 }
 
 }  // namespace qkv

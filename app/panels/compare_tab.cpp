@@ -17,6 +17,7 @@ namespace {
 
 constexpr float kMargin = 24, kGap = 28, kPill = 26, kTitle = 26, kWords = 236, kFewWords = 96;
 constexpr float kBar = 144, kLeastBar = 88, kBarGap = 16, kBarRoom = kBarGap + kColorBarHeight;
+constexpr float kLeastRest = 330;  // of the matrices and the words, below the fields for arrays
 constexpr double kMostCell = 64;
 constexpr double kNumberCell = 30;  // in narrower cells the difference is not written in units
 
@@ -229,7 +230,8 @@ void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareSt
     if (!compare.failure.empty()) at.y += 16;
     draw_text(ui, list, FontRole::kText13, at, ui.colors().dim, "Which array of theirs is which matrix:");
     at.y += 28;
-    at.y += draw_compare_names(ui, in.session.problem, in.computed.trace.shapes, compare, at, width) + 8;
+    const float below = compare.failure.empty() ? kLeastRest : 8;
+    at.y += draw_compare_names(ui, in.computed, compare, at, {width, max.y - below - at.y}) + 8;
   }
   if (!compare.failure.empty()) return;
   // Numbers before an edit that changed shapes have no cells to show here.
