@@ -77,7 +77,8 @@ float draw_choices(Ui& ui, const CompareResult& result, const ShownComparison& s
 
 struct Three {
   ForeignMatrix ours, theirs, difference;
-  int power = 0;  // of the difference: its numbers are written in units of 10^power
+  int power = 0;                                  // of the difference: its numbers are written in units of 10^power
+  bool has_values = true, has_difference = true;  // finite ones
 };
 
 const ComparedExtents& extents_of(CompareState& compare, const ShownComparison& shown) {
@@ -105,12 +106,18 @@ Three three(const StageInput& in, CompareState& compare, const ShownComparison& 
       {&ours, look.colormap, look.range, key, version, "ours"},
       {&theirs, look.colormap, look.range, key + 1, version, "theirs"},
       {&errors, look.difference_map, look.difference_range, key + 2, version, "difference", unit_factor(look.power)},
-      look.power};
+      look.power,
+      look.has_values,
+      look.has_difference};
 }
 
 // What the colours of one mean, below it.
-void draw_bar_below(Ui& ui, const ForeignMatrix& matrix, ImVec2 at, float width, const std::optional<float>& value,
-                    int decimals) {
+void draw_bar_below(Ui& ui, const ForeignMatrix& matrix, bool has_values, ImVec2 at, float width,
+                    const std::optional<float>& value, int decimals) {
+  if (!has_values) {
+    draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, at, ui.colors().dim, "no finite value");
+    return;
+  }
   ColorRange range = matrix.range;
   range.low *= matrix.factor;
   range.high *= matrix.factor;
@@ -178,9 +185,9 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, Three matrices
   };
   const int decimals = in.session.view.decimals;
   const float left = min.x + labels;
-  draw_bar_below(ui, matrices.ours, {left, bars}, bar, value_of(matrices.ours), decimals);
-  draw_bar_below(ui, matrices.difference, {left + 2 * (size.x + kGap), bars}, bar, value_of(matrices.difference),
-                 decimals);
+  draw_bar_below(ui, matrices.ours, matrices.has_values, {left, bars}, bar, value_of(matrices.ours), decimals);
+  draw_bar_below(ui, matrices.difference, matrices.has_difference, {left + 2 * (size.x + kGap), bars}, bar,
+                 value_of(matrices.difference), decimals);
   return bars + kColorBarHeight;
 }
 
