@@ -50,9 +50,9 @@ Result<std::shared_ptr<const CompareResult>> compare_with_file(const CompareRequ
   result->comparison = std::move(comparison).value();
   InputCache cache(result->session.problem, check_session(result->session).value());
   for (std::size_t array = 0; array < result->comparison.arrays.size(); ++array) {
-    if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
-    result->ours.push_back(our_shown(cache, result->comparison, array));
+    result->ours.push_back(our_shown(cache, result->comparison, array, stop));
     result->theirs.push_back(their_shown(result->comparison, array));
+    if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
   }
   return std::shared_ptr<const CompareResult>(std::move(result));
 }

@@ -30,9 +30,10 @@ std::string shape_of_array(const CompareState& compare, const std::string& name)
 }
 
 // One matrix of ours and the arrays that it could be.
-void draw_kind(Ui& ui, CompareState& compare, MatrixKind kind, const KindShape& shape, ImVec2 at, float width) {
+void draw_kind(Ui& ui, CompareState& compare, MatrixKind kind, const KindShape& shape, int heads, ImVec2 at,
+               float width) {
   const std::string key(file_key(kind));
-  const std::vector<NamePair> candidates = candidates_for(compare.result->arrays, kind, shape);
+  const std::vector<NamePair> candidates = candidates_for(compare.result->arrays, kind, shape, heads);
   const std::string current = current_text(compare, kind);
   std::vector<std::string> texts, shapes;
   for (const NamePair& pair : candidates) {
@@ -49,7 +50,7 @@ void draw_kind(Ui& ui, CompareState& compare, MatrixKind kind, const KindShape& 
   const Box box{{at.x + kLabel, at.y}, {at.x + width, at.y + kRow}};
   if (choices.empty()) {
     draw_text_in(ui, list, FontRole::kText13, {box.min.x + 10, box.min.y}, box.max, ui.colors().faint,
-                 "none has its size", TextAlign::kLeft);
+                 "none has its shape", TextAlign::kLeft);
     return;
   }
   const int index = known == texts.end() ? -1 : static_cast<int>(known - texts.begin());
@@ -58,6 +59,7 @@ void draw_kind(Ui& ui, CompareState& compare, MatrixKind kind, const KindShape& 
   std::erase_if(compare.names, [&](const NamePair& pair) { return pair.ours == kind; });
   const auto at_choice = static_cast<std::size_t>(*picked);
   if (at_choice < candidates.size()) compare.names.push_back(candidates[at_choice]);
+  compare.names_shown = true;  // another may be to choose
   compare.asked_for.reset();
   compare.failure.clear();
 }
@@ -83,7 +85,7 @@ float draw_compare_names(Ui& ui, const Computed& ours, CompareState& compare, Im
     const ImVec2 corner{first.x + (column + kGap) * static_cast<float>(i / rows),
                         first.y + kStep * static_cast<float>(i % rows)};
     const auto& [kind, shape] = kinds[static_cast<std::size_t>(i)];
-    draw_kind(ui, compare, kind, shape, corner, column);
+    draw_kind(ui, compare, kind, shape, ours.trace.shapes.heads, corner, column);
   }
   ImGui::SetCursorScreenPos(first);
   ImGui::Dummy({width, height});
