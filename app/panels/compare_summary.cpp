@@ -7,27 +7,29 @@ namespace {
 
 constexpr float kLine = 24, kLabel = 108;
 
-// One cell that can be chosen. True when clicked.
+// One cell that can be chosen, its numbers below its place where there is no room beside it. True when clicked; moves
+// `at` down.
 bool cell_line(Ui& ui, const std::string& name, const char* label, const std::string& where, const CellDifference& cell,
-               ImVec2 at, float width) {
+               ImVec2& at, float width) {
+  const std::string numbers = both_words(cell);
+  const float left = at.x + kLabel, right = at.x + width - 8;
+  const bool beside = left + label_width(ui, where, 13) + 24 + text_width(ui, FontRole::kText13, numbers) <= right;
+  const float height = beside ? kLine : 2 * kLine - 4;
   ImGui::SetCursorScreenPos(at);
-  const bool clicked = ImGui::InvisibleButton(name.c_str(), {width, kLine});
+  const bool clicked = ImGui::InvisibleButton(name.c_str(), {width, height});
   const bool hovered = ImGui::IsItemHovered();
-  ui.widgets->add(name, at, {at.x + width, at.y + kLine});
+  ui.widgets->add(name, at, {at.x + width, at.y + height});
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (hovered) {
-    list->AddRectFilled({at.x - 8, at.y}, {at.x + width, at.y + kLine}, to_u32(ui.colors().accent_soft), 5);
+    list->AddRectFilled({at.x - 8, at.y}, {at.x + width, at.y + height}, to_u32(ui.colors().accent_soft), 5);
     ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   }
-  const float bottom = at.y + kLine;
-  draw_text_in(ui, list, FontRole::kText13, at, {at.x + kLabel, bottom}, ui.colors().dim, label, TextAlign::kLeft);
-  const std::string numbers = both_words(cell);
-  const float room = text_width(ui, FontRole::kText13, numbers);
-  const float place_right = at.x + width - room - 24;
-  draw_label_in(ui, list, {at.x + kLabel, at.y}, {place_right, bottom}, where, 13, ui.colors().accent,
-                TextAlign::kLeft);
-  draw_text_in(ui, list, FontRole::kText13, {place_right, at.y}, {at.x + width - 8, bottom}, ui.colors().text, numbers,
-               TextAlign::kRight);
+  const float bottom = at.y + kLine, last = at.y + height;
+  draw_text_in(ui, list, FontRole::kText13, at, {left, bottom}, ui.colors().dim, label, TextAlign::kLeft);
+  draw_label_in(ui, list, {left, at.y}, {right, bottom}, where, 13, ui.colors().accent, TextAlign::kLeft);
+  draw_text_in(ui, list, FontRole::kText13, {left, last - kLine}, {right, last}, ui.colors().text, numbers,
+               beside ? TextAlign::kRight : TextAlign::kLeft);
+  at.y += height;
   return clicked;
 }
 
@@ -50,7 +52,6 @@ void draw_compare_summary(Ui& ui, const CompareResult& result, TokenStyle tokens
       state.selection = Selection{target.id, target.row, target.col, target.row, target.col, false};
       state.keyboard_leads = true;
     }
-    at.y += kLine;
   };
   if (!difference.equal()) {
     line("compare/first-wrong", "first wrong", difference.first_wrong);

@@ -20,7 +20,7 @@ void field_frame(const Ui& ui, ImDrawList* list, const Box& box, bool hovered, b
 }
 
 // The text, or "…" and as much of its end as there is room for: names of tensors differ there.
-std::string end_that_fits(const Ui& ui, FontRole role, std::string_view text, float width) {
+std::string tail_that_fits(const Ui& ui, FontRole role, std::string_view text, float width) {
   std::string shown(text);
   for (std::size_t from = 0; from < text.size() && text_width(ui, role, shown) > width;) {
     next_code_point(text, from);
@@ -133,7 +133,7 @@ std::optional<int> choice_field(Ui& ui, const std::string& name, const Box& box,
   const std::string_view text = known ? choices[static_cast<std::size_t>(current)].text : "–";
   const ImVec2 from{box.min.x + 10, box.min.y}, to{box.max.x - 24, box.max.y};
   draw_text_in(ui, list, FontRole::kText13, from, to, ui.colors().text,
-               end_that_fits(ui, FontRole::kText13, text, to.x - from.x), TextAlign::kRight);
+               tail_that_fits(ui, FontRole::kText13, text, to.x - from.x), TextAlign::kRight);
   const ImVec2 c{box.max.x - 14, (box.min.y + box.max.y) / 2};
   const ImVec2 chevron[] = {{c.x - 3.5f, c.y - 1.5f}, {c.x, c.y + 2}, {c.x + 3.5f, c.y - 1.5f}};
   list->AddPolyline(chevron, 3, to_u32(ui.colors().dim), 0, 1.2f);

@@ -246,7 +246,8 @@ void read_given_weights(PlaceReader& reader) {
   TensorReading read = reader.reading(std::move(*layout), 0, 0);
   const std::optional<CellMap> map = reader.map_or_fail(*attn, read);
   if (!map) return;
-  reader.add(*attn, std::move(read), "weights of " + std::to_string(map->matrices.size()) + " heads");
+  const std::size_t heads = map->matrices.size();
+  reader.add(*attn, std::move(read), "weights of " + std::to_string(heads) + (heads == 1 ? " head" : " heads"));
   reader.add_words(map->rows.size(), map->cols.size());
 }
 
