@@ -294,7 +294,7 @@ void App::Impl::compare_with(const std::filesystem::path& other) {
 }
 
 PictureSource App::Impl::picture_source(const StageInput& in) const {
-  if (!compare.shown || compare.result == nullptr || !compare.failure.empty()) return {in};
+  if (!compare.shown || compare.result == nullptr || !compare.result->failure.empty()) return {in};
   return {in, compare.result.get(), shown_comparison(*compare.result, compare)};
 }
 

@@ -30,7 +30,7 @@ void App::Impl::run(CommandId command) {
       with_saved_work([this] { open_clipboard(); });
       break;
     case CommandId::kCompare:
-      open_file_dialog(dialogs.file, FilePurpose::kCompare, open_folder());
+      open_file_dialog(dialogs.file, FilePurpose::kCompare, compare.other.empty() ? source_folder() : compare.other);
       break;
     case CommandId::kTabCompare:
       compare.shown = !compare.other.empty();

@@ -7,6 +7,7 @@
 #include "app/panels/save_arrays.h"
 #include "app/unnamed_tokens.h"
 #include "core/figure/paint.h"
+#include "core/session/bfloat16_bits.h"
 #include "core/session/session_file.h"
 
 namespace qkv {
@@ -88,8 +89,12 @@ void App::Impl::show_opened(FileOpening::Finished file) {
     return take_opened(std::move(*session), file.path, true);
   }
   auto& asked = std::get<MappingDialogState>(file.opened.value());
-  if (asked.session && !file.ask_what_is_what && !asked.is_remembered)
+  if (asked.session && !file.ask_what_is_what && !asked.is_remembered) {
+    if (!roles_of_integers(asked.files, asked.proposal.mapping).empty()) {
+      say("16-bit integers are read as whole numbers: File › Open tensors… reads them as bfloat16", 12);
+    }
     return take_opened(std::move(*asked.session), file.path, false);
+  }
   dialogs.mapping = std::move(asked);
 }
 
@@ -236,15 +241,20 @@ void App::Impl::file_chosen(FilePurpose purpose, const fs::path& chosen) {
 // Where a dialog that opens a file begins; empty: the working directory.
 fs::path App::Impl::open_folder() const { return path.empty() ? fs::path() : path.parent_path() / ""; }
 
+fs::path App::Impl::source_folder() const {
+  std::error_code failed;
+  if (!path.empty()) return path.parent_path() / "";
+  const auto& origin = history.current().origin;
+  if (origin == nullptr || origin->files.empty()) return {};
+  const fs::path folder = origin->files.front().path.parent_path();
+  return fs::is_directory(folder, failed) ? folder / "" : fs::path();
+}
+
 fs::path App::Impl::export_folder() const {
   std::error_code failed;
   if (!preferences.export_folder.empty() && fs::is_directory(preferences.export_folder, failed))
     return preferences.export_folder;
-  if (!path.empty()) return path.parent_path();
-  if (const auto& origin = history.current().origin; origin != nullptr && !origin->files.empty()) {
-    const fs::path folder = origin->files.front().path.parent_path();
-    if (fs::is_directory(folder, failed)) return folder;
-  }
+  if (const fs::path folder = source_folder(); !folder.empty()) return folder.parent_path();
   if (const char* home = std::getenv("HOME"); home != nullptr && fs::is_directory(home, failed)) return home;
   return fs::current_path(failed);
 }

@@ -139,6 +139,7 @@ struct App::Impl {
   void save_arrays(FilePurpose purpose, const std::filesystem::path& to);
   void file_chosen(FilePurpose purpose, const std::filesystem::path& chosen);
   std::filesystem::path open_folder() const;
+  std::filesystem::path source_folder() const;  // of the session, or of the tensors that it is made of; else empty
   std::filesystem::path export_folder() const;
   void remember(const std::filesystem::path& file);
 };

@@ -46,10 +46,7 @@ Error questions_error(const std::string& name, const MappingProposal& proposal, 
 // That tensors of 16-bit unsigned integers are read as such, where nobody said so.
 std::string integers_note(const std::string& name, const TensorSet& files, const TensorMapping& mapping) {
   std::vector<std::string> keys;
-  for (const MappedTensor& mapped : mapping.tensors) {
-    const TensorInfo* info = files[mapped.file].file.find(mapped.name);
-    if (form_of(mapped.role) != RoleForm::kWords && info->dtype == "uint16") keys.emplace_back(role_key(mapped.role));
-  }
+  for (const Role role : roles_of_integers(files, mapping)) keys.emplace_back(role_key(role));
   if (keys.empty()) return "";
   return name + ": " + joined(keys) + (keys.size() == 1 ? " is" : " are") +
          " read as whole numbers (uint16); where they hold the bits of bfloat16, say --uint16-is-bfloat16";

@@ -25,7 +25,10 @@ Result<Comparison> compare(const CompareRequest& request, std::vector<TensorInfo
   }
   const Result<TensorFile> file = TensorFile::open(request.other);
   if (!file.ok()) return file.error();
-  arrays.assign(file.value().tensors().begin(), file.value().tensors().end());
+  // Weights alone are compared with nothing, whatever array is chosen.
+  if (!is_weights_only(request.session.problem.source)) {
+    arrays.assign(file.value().tensors().begin(), file.value().tensors().end());
+  }
   return compare_arrays(request.session, file.value(), request.names, kFloat32Tolerance, stop);
 }
 
@@ -40,16 +43,16 @@ Result<std::shared_ptr<const CompareResult>> compare_with_file(const CompareRequ
   if (!comparison.ok()) {
     Error error = comparison.error();
     error.message = request.other.filename().string() + ": " + error.message;
-    if (error.code != ErrorCode::kBadInput || result->arrays.empty()) return error;
+    if (error.code == ErrorCode::kCancelled || result->arrays.empty()) return error;
     result->failure = error.message;
     return std::shared_ptr<const CompareResult>(std::move(result));
   }
   result->comparison = std::move(comparison).value();
   InputCache cache(result->session.problem, check_session(result->session).value());
   for (std::size_t array = 0; array < result->comparison.arrays.size(); ++array) {
-    if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
-    result->ours.push_back(our_shown(cache, result->comparison, array));
+    result->ours.push_back(our_shown(cache, result->comparison, array, stop));
     result->theirs.push_back(their_shown(result->comparison, array));
+    if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
   }
   return std::shared_ptr<const CompareResult>(std::move(result));
 }

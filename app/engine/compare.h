@@ -24,7 +24,7 @@ struct CompareResult {
   Comparison comparison;
   std::vector<std::vector<Matrix>> ours, theirs;  // of each array, by head; one for a mean over the heads
   std::uint64_t version = 0;
-  std::vector<TensorInfo> arrays;  // that the file has; none of a session
+  std::vector<TensorInfo> arrays;  // of the file, to choose from; none of a session, or where ours has only weights
   std::string failure;             // why none of them is compared; empty where some are
 };
 

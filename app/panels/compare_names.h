@@ -5,8 +5,8 @@
 
 namespace qkv {
 
-// Draws a field for each matrix that is computed here. Returns the height used; a choice is compared anew.
-float draw_compare_names(Ui& ui, const Problem& problem, const Shapes& shapes, CompareState& compare, ImVec2 at,
-                         float width);
+// Draws a field for each matrix of ours; they scroll where `room` is less high. Returns the height used; a choice is
+// compared anew.
+float draw_compare_names(Ui& ui, const Computed& ours, CompareState& compare, ImVec2 at, ImVec2 room);
 
 }  // namespace qkv

@@ -17,6 +17,7 @@ namespace {
 
 constexpr float kMargin = 24, kGap = 28, kPill = 26, kTitle = 26, kWords = 236, kFewWords = 96;
 constexpr float kBar = 144, kLeastBar = 88, kBarGap = 16, kBarRoom = kBarGap + kColorBarHeight;
+constexpr float kLeastRest = 330;  // of the matrices and the words, below the fields for arrays
 constexpr double kMostCell = 64;
 constexpr double kNumberCell = 30;  // in narrower cells the difference is not written in units
 
@@ -76,7 +77,8 @@ float draw_choices(Ui& ui, const CompareResult& result, const ShownComparison& s
 
 struct Three {
   ForeignMatrix ours, theirs, difference;
-  int power = 0;  // of the difference: its numbers are written in units of 10^power
+  int power = 0;                                  // of the difference: its numbers are written in units of 10^power
+  bool has_values = true, has_difference = true;  // finite ones
 };
 
 const ComparedExtents& extents_of(CompareState& compare, const ShownComparison& shown) {
@@ -104,12 +106,18 @@ Three three(const StageInput& in, CompareState& compare, const ShownComparison& 
       {&ours, look.colormap, look.range, key, version, "ours"},
       {&theirs, look.colormap, look.range, key + 1, version, "theirs"},
       {&errors, look.difference_map, look.difference_range, key + 2, version, "difference", unit_factor(look.power)},
-      look.power};
+      look.power,
+      look.has_values,
+      look.has_difference};
 }
 
 // What the colours of one mean, below it.
-void draw_bar_below(Ui& ui, const ForeignMatrix& matrix, ImVec2 at, float width, const std::optional<float>& value,
-                    int decimals) {
+void draw_bar_below(Ui& ui, const ForeignMatrix& matrix, bool has_values, ImVec2 at, float width,
+                    const std::optional<float>& value, int decimals) {
+  if (!has_values) {
+    draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, at, ui.colors().dim, "no finite value");
+    return;
+  }
   ColorRange range = matrix.range;
   range.low *= matrix.factor;
   range.high *= matrix.factor;
@@ -177,9 +185,9 @@ float draw_three(Ui& ui, const StageInput& in, StageState& state, Three matrices
   };
   const int decimals = in.session.view.decimals;
   const float left = min.x + labels;
-  draw_bar_below(ui, matrices.ours, {left, bars}, bar, value_of(matrices.ours), decimals);
-  draw_bar_below(ui, matrices.difference, {left + 2 * (size.x + kGap), bars}, bar, value_of(matrices.difference),
-                 decimals);
+  draw_bar_below(ui, matrices.ours, matrices.has_values, {left, bars}, bar, value_of(matrices.ours), decimals);
+  draw_bar_below(ui, matrices.difference, matrices.has_difference, {left + 2 * (size.x + kGap), bars}, bar,
+                 value_of(matrices.difference), decimals);
   return bars + kColorBarHeight;
 }
 
@@ -229,7 +237,8 @@ void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareSt
     if (!compare.failure.empty()) at.y += 16;
     draw_text(ui, list, FontRole::kText13, at, ui.colors().dim, "Which array of theirs is which matrix:");
     at.y += 28;
-    at.y += draw_compare_names(ui, in.session.problem, in.computed.trace.shapes, compare, at, width) + 8;
+    const float below = compare.failure.empty() ? kLeastRest : 8;
+    at.y += draw_compare_names(ui, in.computed, compare, at, {width, max.y - below - at.y}) + 8;
   }
   if (!compare.failure.empty()) return;
   // Numbers before an edit that changed shapes have no cells to show here.
@@ -237,7 +246,7 @@ void draw_compare_tab(Ui& ui, const StageInput& in, StageState& state, CompareSt
     const Result<Shapes> shapes = check_session(result->session);
     return shapes.ok() && shapes.value() == in.computed.trace.shapes;
   };
-  if (result == nullptr || !fits()) {
+  if (result == nullptr || !result->failure.empty() || !fits()) {
     draw_text(ui, list, FontRole::kText13, at, ui.colors().dim, "Comparing…");
     return;
   }

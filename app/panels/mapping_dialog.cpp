@@ -7,6 +7,7 @@
 #include "app/panels/mapping_parts.h"
 #include "app/panels/modal.h"
 #include "app/ui/keys.h"
+#include "app/unnamed_tokens.h"
 #include "core/base/utf8.h"
 #include "core/session/bfloat16_bits.h"
 
@@ -61,6 +62,7 @@ void take_session(MappingDialogState& state, Result<Session> session) {
     return;
   }
   state.session = std::move(session).value();
+  number_unnamed_tokens(*state.session);
   state.result = shapes_text(check_session(*state.session).value());
 }
 

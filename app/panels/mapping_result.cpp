@@ -134,11 +134,23 @@ void draw_cells(Ui& ui, const MappingDialogState& state, float width) {
   }
   if (matrix == nullptr) return;
   constexpr Index kRows = 3;
-  const float label = 96, cell = 64;
-  const Index columns = std::min(matrix->cols(), static_cast<Index>((width - label) / cell));
+  constexpr float kLeastCell = 64, kGap = 12;
+  const float label = 96;
+  const auto columns_of = [&](float cell) {
+    return std::min((*matrix)->cols(), static_cast<Index>((width - label) / cell));
+  };
+  const auto text_of = [&](Index row, Index col) { return format_value((*matrix)->coeff(row, col), 3); };
+  const Index rows = std::min(kRows, (*matrix)->rows());
+  float cell = kLeastCell;
+  for (Index row = 0; row < rows; ++row) {
+    for (Index col = 0; col < columns_of(kLeastCell); ++col) {
+      cell = std::max(cell, text_width(ui, FontRole::kText13, text_of(row, col)) + kGap);
+    }
+  }
+  const Index columns = columns_of(cell);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  for (Index row = 0; row < std::min(kRows, matrix->rows()); ++row) {
+  for (Index row = 0; row < rows; ++row) {
     const float top = at.y + 20 * static_cast<float>(row);
     const auto token = static_cast<std::size_t>(row);
     draw_label_in(ui, list, {at.x, top}, {at.x + label - 8, top + 20}, session.tokens[token], 12, ui.colors().dim,
@@ -146,7 +158,7 @@ void draw_cells(Ui& ui, const MappingDialogState& state, float width) {
     for (Index col = 0; col < columns; ++col) {
       const float left = at.x + label + cell * static_cast<float>(col);
       draw_text_in(ui, list, FontRole::kText13, {left, top}, {left + cell - 8, top + 20}, ui.colors().text,
-                   format_value((*matrix)->coeff(row, col), 3), TextAlign::kRight);
+                   text_of(row, col), TextAlign::kRight);
     }
   }
   ImGui::SetCursorScreenPos({at.x, at.y + 20 * kRows + 4});

@@ -139,12 +139,13 @@ std::optional<int> choice_field(Ui& ui, const std::string& name, const Box& box,
   list->AddPolyline(chevron, 3, to_u32(ui.colors().dim), 0, 1.2f);
 
   std::optional<int> picked;
-  // Above the box where the list would leave the window.
+  // Above the box where there is more room for the list, which scrolls where even that is too little.
   const float list_height = std::min(28 * static_cast<float>(choices.size()) + 16, kLongestList);
-  const bool above = box.max.y + list_height > ImGui::GetIO().DisplaySize.y;
+  const float room_above = box.min.y - 8, room_below = ImGui::GetIO().DisplaySize.y - box.max.y - 8;
+  const bool above = list_height > room_below && room_above > room_below;
   ImGui::SetNextWindowPos({box.max.x, above ? box.min.y - 4 : box.max.y + 4}, ImGuiCond_Always,
                           {1, above ? 1.0f : 0.0f});
-  ImGui::SetNextWindowSizeConstraints({0, 0}, {FLT_MAX, kLongestList});
+  ImGui::SetNextWindowSizeConstraints({0, 0}, {FLT_MAX, std::min(kLongestList, above ? room_above : room_below)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {6, 6});
   if (ImGui::BeginPopup(popup.c_str())) {
     if (take_escape(ui)) ImGui::CloseCurrentPopup();
@@ -274,9 +275,11 @@ bool text_button(Ui& ui, const std::string& name, const Box& box, std::string_vi
   const bool hovered = ImGui::IsItemHovered() && enabled;
   Color fill = primary ? ui.colors().accent : ui.colors().field;
   if (hovered) fill = mix(fill, ui.colors().text, 0.08);
-  list->AddRectFilled(box.min, box.max, to_u32(enabled ? fill : with_alpha(fill, 0.5)), 6);
+  if (!enabled) fill = mix(ui.colors().panel, fill, 0.5);
+  list->AddRectFilled(box.min, box.max, to_u32(fill), 6);
   if (!primary) list->AddRect(box.min, box.max, to_u32(ui.colors().line), 6, 0, 1);
-  const Color ink = !enabled ? ui.colors().faint : primary ? ink_on(fill) : ui.colors().text;
+  const Color on_accent = enabled ? ink_on(fill) : mix(fill, ink_on(fill), 0.6);
+  const Color ink = primary ? on_accent : enabled ? ui.colors().text : ui.colors().faint;
   draw_text_in(ui, list, FontRole::kText13, box.min, box.max, ink, text, TextAlign::kCenter);
   ImGui::SetCursorScreenPos(after);
   return clicked && enabled;

@@ -109,13 +109,14 @@ bool is_input(MatrixKind kind, const Problem& problem) {
   return input_of(problem, kind) != nullptr;
 }
 
-OtherMatrix our_matrix(InputCache& cache, MatrixKind kind) {
+OtherMatrix our_matrix(InputCache& cache, MatrixKind kind, const StopFlag* stop) {
   AlteredPass pass(cache, unaltered(cache.problem(), cache.shapes()));
   const KindShape shape = *shape_of(kind, cache.problem(), cache.shapes());
   OtherMatrix ours{kind};
   for (int head = 0; head < shape.heads; ++head) {
     MatrixD& matrix = ours.heads.emplace_back(shape.rows, shape.cols);
     for (Index row = 0; row < shape.rows; ++row) {
+      if (is_stopped(stop)) return ours;
       matrix.row(row) = our_row(cache.problem(), pass, ours, static_cast<std::size_t>(head), row);
     }
   }

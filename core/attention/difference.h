@@ -69,8 +69,8 @@ struct KindShape {
   bool operator==(const KindShape&) const = default;
 };
 std::optional<KindShape> shape_of(MatrixKind kind, const Problem& problem, const Shapes& shapes);
-// A kind that shape_of() knows, in float64.
-OtherMatrix our_matrix(InputCache& cache, MatrixKind kind);
+// A kind that shape_of() knows, in float64. Of no use when `stop` became true.
+OtherMatrix our_matrix(InputCache& cache, MatrixKind kind, const StopFlag* stop = nullptr);
 // Inputs: what a person gives. Results follow from them.
 bool is_input(MatrixKind kind, const Problem& problem);
 

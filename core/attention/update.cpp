@@ -47,7 +47,9 @@ class Patch {
 
   // False when stopped.
   bool apply(const Problem& edited, DirectSource source) {
-    const Changes changes = find_changes(source);
+    const std::optional<Changes> found = find_changes(source);
+    if (!found) return false;
+    const Changes& changes = *found;
     const AttentionOptions before = std::exchange(trace_.problem.options, edited.options);
     const OptionsEdit options = compare_options(before, edited.options, trace_.shapes);
     std::vector<std::vector<KeyEdit>> edits;
@@ -96,19 +98,30 @@ class Patch {
     return !is_stopped(options_.stop);
   }
 
-  Changes find_changes(const DirectSource& source) const {
+  // Reads every matrix that lies elsewhere now, which takes as long as patching the output: one a task. nullopt when
+  // stopped.
+  std::optional<Changes> find_changes(const DirectSource& source) const {
+    struct Pair {
+      const SharedMatrix *before, *after;
+      std::vector<Index>* rows;
+    };
     Changes changes;
-    const std::vector<SharedMatrix>* before[] = {&trace_.q, &trace_.k, &trace_.v};
-    const std::vector<SharedMatrix>* after[] = {&source.q, &source.k, &source.v};
-    std::vector<std::vector<Index>>* rows[] = {&changes.q, &changes.k, &changes.v};
-    for (std::size_t n = 0; n < 3; ++n) rows[n]->resize(before[n]->size());
-    for (std::size_t n = 0; n < 3; ++n) {
-      for (std::size_t h = 0; h < before[n]->size(); ++h) {
-        if (!(*before[n])[h].same_storage((*after[n])[h]))
-          (*rows[n])[h] = changed_rows((*before[n])[h], (*after[n])[h]);
+    std::vector<Pair> pairs;
+    const auto add = [&](const std::vector<SharedMatrix>& before, const std::vector<SharedMatrix>& after,
+                         std::vector<std::vector<Index>>& rows) {
+      rows.resize(before.size());
+      for (std::size_t h = 0; h < before.size(); ++h) {
+        if (!before[h].same_storage(after[h])) pairs.push_back({&before[h], &after[h], &rows[h]});
       }
-    }
-    return changes;
+    };
+    add(trace_.q, source.q, changes.q);
+    add(trace_.k, source.k, changes.k);
+    add(trace_.v, source.v, changes.v);
+    const bool complete = share_out(std::ssize(pairs), [&](Index index) {
+      const Pair& pair = pairs[static_cast<std::size_t>(index)];
+      *pair.rows = changed_rows(*pair.before, *pair.after);
+    });
+    return complete ? std::optional(std::move(changes)) : std::nullopt;
   }
 
   // Brings the packed keys and values up to date and says what changed.

@@ -94,8 +94,7 @@ void put_row_labels(FigureSheet& b, const AxisLabels& labels, double matrix_x, d
 void put_column_labels(FigureSheet& b, const AxisLabels& labels, double matrix_x, double matrix_y);
 
 // A colour bar with its end values below, "log" between them where it is logarithmic, or its single value where it is
-// flat. Bars of one map and range become
-// one, with their captions together. Returns the y below the last line.
+// flat. Bars of one map and range become one, with their captions together. Returns the y below the last line.
 struct BarSpec {
   std::string caption;  // what it is the scale of; may be empty
   std::string colormap;

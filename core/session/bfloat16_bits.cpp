@@ -24,6 +24,15 @@ std::vector<std::string> bfloat16_candidates(const TensorFile& file) {
   return names;
 }
 
+std::vector<Role> roles_of_integers(const TensorSet& files, const TensorMapping& mapping) {
+  std::vector<Role> roles;
+  for (const MappedTensor& mapped : mapping.tensors) {
+    const TensorInfo* info = files[mapped.file].file.find(mapped.name);
+    if (form_of(mapped.role) != RoleForm::kWords && info->dtype == "uint16") roles.push_back(mapped.role);
+  }
+  return roles;
+}
+
 NamedTensors with_bfloat16(NamedTensors file) {
   std::vector<std::string> names = bfloat16_candidates(file.file);
   if (names.empty()) return file;

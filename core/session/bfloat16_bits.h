@@ -17,4 +17,8 @@ NamedTensors with_bfloat16(NamedTensors file);
 // The file with every array as it is stored.
 NamedTensors without_bfloat16(NamedTensors file);
 
+// The inputs that a mapping takes from 16-bit unsigned integers as such: where they hold bits, nothing in the file says
+// so.
+std::vector<Role> roles_of_integers(const TensorSet& files, const TensorMapping& mapping);
+
 }  // namespace qkv

@@ -252,7 +252,7 @@ Result<Comparison> compare_sessions(const Session& session, const Session& other
     }
     if (is_stopped(stop)) return Error{ErrorCode::kCancelled, "the comparison was stopped"};
     comparison.arrays.push_back({std::string(file_key(kind)), {}, ""});
-    comparison.theirs.push_back(given ? given_attn(other) : our_matrix(their_cache, kind));
+    comparison.theirs.push_back(given ? given_attn(other) : our_matrix(their_cache, kind, stop));
   }
   if (comparison.arrays.empty()) {
     return bad_input("the two sessions have no matrix of the same shape: " + shapes_words(shapes.value()) + " here, " +
@@ -269,9 +269,10 @@ std::vector<Matrix> our_shown(const Session& session, const Comparison& comparis
   return our_shown(cache, comparison, array);
 }
 
-std::vector<Matrix> our_shown(InputCache& cache, const Comparison& comparison, std::size_t array) {
+std::vector<Matrix> our_shown(InputCache& cache, const Comparison& comparison, std::size_t array,
+                              const StopFlag* stop) {
   const OtherMatrix& theirs = comparison.theirs[array];
-  const OtherMatrix ours = our_matrix(cache, theirs.kind);
+  const OtherMatrix ours = our_matrix(cache, theirs.kind, stop);
   return rounded(theirs.mean_of_heads ? std::vector<MatrixD>{mean_of(ours.heads)} : ours.heads);
 }
 

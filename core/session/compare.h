@@ -64,9 +64,10 @@ Result<Comparison> compare_sessions(const Session& session, const Session& other
                                     const StopFlag* stop = nullptr);
 
 // An array as float32, by head; one for a mean over the heads. `session` is the one that was compared; `cache`, its
-// problem's, spares projections where several arrays are asked for.
+// problem's, spares projections where several arrays are asked for. Of no use when `stop` became true.
 std::vector<Matrix> our_shown(const Session& session, const Comparison& comparison, std::size_t array);
-std::vector<Matrix> our_shown(InputCache& cache, const Comparison& comparison, std::size_t array);
+std::vector<Matrix> our_shown(InputCache& cache, const Comparison& comparison, std::size_t array,
+                              const StopFlag* stop = nullptr);
 std::vector<Matrix> their_shown(const Comparison& comparison, std::size_t array);
 
 // The array to look at first: what most ask for and differs, else the first that does, else the weights.

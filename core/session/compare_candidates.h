@@ -2,16 +2,16 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/session/compare.h"
 
 namespace qkv {
 
-// Arrays, and parts of arrays along their first axes, with as many numbers as all heads of the kind hold, or as one
-// matrix of attention weights: their mean over the heads. At most kMostCandidates, in the file's order.
+// Arrays that compare_arrays() reads as the kind, and their parts along the first axes of those that have more, in the
+// file's order; at most kMostCandidates. `heads`: those of the queries.
 inline constexpr std::size_t kMostCandidates = 512;
-std::vector<NamePair> candidates_for(std::span<const TensorInfo> arrays, MatrixKind kind, const KindShape& shape);
+std::vector<NamePair> candidates_for(std::span<const TensorInfo> arrays, MatrixKind kind, const KindShape& shape,
+                                     int heads);
 
 }  // namespace qkv

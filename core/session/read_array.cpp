@@ -64,6 +64,12 @@ std::string expected_words(const std::vector<Layout>& all) {
 
 }  // namespace
 
+std::vector<Sizes> shapes_read(MatrixKind kind, const KindShape& shape, int heads) {
+  std::vector<Sizes> shapes;
+  for (Layout& layout : layouts(kind, shape, heads)) shapes.push_back(std::move(layout.sizes));
+  return shapes;
+}
+
 Result<std::vector<ArrayReading>> read_array(const Tensor64& tensor, std::string_view name, MatrixKind kind,
                                              const KindShape& shape, int heads) {
   const std::vector<Layout> all = layouts(kind, shape, heads);

@@ -2,16 +2,20 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "app/engine/compare.h"
 #include "core/base/file.h"
 #include "core/session/session_file.h"
 #include "core/session/session_tensors.h"
 #include "tests/app/harness.h"
+#include "tests/app/mapping_on_disk.h"
 
 using namespace qkv;
+using namespace qkv::test;
 
 namespace {
 
@@ -28,6 +32,22 @@ class TempFile {
  private:
   std::filesystem::path path_;
 };
+
+// Weights of so many layers under a name that says nothing, "pt": the example's in the second, others elsewhere.
+std::vector<NamedArray> weights_of_layers(std::uint64_t layers) {
+  const Result<Trace> trace = forward(worked_example().problem);
+  REQUIRE(trace.ok());
+  std::vector<NamedArray> arrays = arrays_of(trace.value());
+  std::erase_if(arrays, [](const NamedArray& array) { return array.name != "attn"; });
+  NamedArray& attn = arrays.at(0);
+  const std::vector<float> ours = std::get<std::vector<float>>(attn.values);
+  std::vector<float> all(ours.size() * layers, 0.5f);
+  std::ranges::copy(ours, all.begin() + static_cast<std::ptrdiff_t>(ours.size()));
+  attn.name = "pt";
+  attn.shape.insert(attn.shape.begin(), layers);
+  attn.values = all;
+  return arrays;
+}
 
 // The tab against `other`, compared and drawn.
 void open_comparison(Harness& h, const std::filesystem::path& other) {
@@ -112,26 +132,9 @@ TEST_CASE("a file that cannot be compared says why") {
 }
 
 TEST_CASE("arrays of other names are chosen in the tab") {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("compare-names-" + std::to_string(::getpid()) + ".npz");
-  // Weights of two layers, of which the second is the example's, by a name that says nothing.
-  const Result<Trace> trace = forward(worked_example().problem);
-  REQUIRE(trace.ok());
-  std::vector<NamedArray> arrays = arrays_of(trace.value());
-  std::erase_if(arrays, [](const NamedArray& array) { return array.name != "attn"; });
-  NamedArray& attn = arrays.at(0);
-  const std::vector<float> ours = std::get<std::vector<float>>(attn.values);
-  std::vector<float> two(ours.size(), 0.5f);
-  two.insert(two.end(), ours.begin(), ours.end());
-  attn.name = "pt";
-  attn.shape.insert(attn.shape.begin(), 2);
-  attn.values = two;
-  const Result<Bytes> bytes = npz_bytes(arrays);
-  REQUIRE(bytes.ok());
-  REQUIRE(write_file_atomically(path, as_text(bytes.value())).ok());
-
+  const TensorsOnDisk file(weights_of_layers(2));
   Harness h;
-  open_comparison(h, path);
+  open_comparison(h, file.path());
   CHECK(h.has("compare/failure"));
   CHECK(!h.has("compare/names"));
   const auto choose = [&](const std::string& part) {
@@ -139,6 +142,7 @@ TEST_CASE("arrays of other names are chosen in the tab") {
     h.frames(2);
     h.click("compare/name/attn/" + part);
     h.frames(1);
+    if (part.starts_with("pt")) CHECK(!h.has("compare/failure"));  // that of the choice before
     h.app().wait_for_results();
     h.frames(3);
   };
@@ -146,7 +150,9 @@ TEST_CASE("arrays of other names are chosen in the tab") {
   CHECK(!h.has("compare/failure"));
   CHECK(h.has("matrix/theirs"));
   CHECK(!h.has("compare/first-wrong"));  // all is equal
-  // The fields go away once something is compared, and come back for another choice.
+  CHECK(h.has("compare/name/attn"));     // there may be others to choose
+  h.click("compare/names");
+  h.frames(2);
   CHECK(!h.has("compare/name/attn"));
   h.click("compare/names");
   h.frames(2);
@@ -154,7 +160,36 @@ TEST_CASE("arrays of other names are chosen in the tab") {
   CHECK(h.has("compare/first-wrong"));
   choose("as its name says");
   CHECK(h.has("compare/failure"));
-  std::filesystem::remove(path);
+}
+
+TEST_CASE("in a small window the fields for arrays, their lists and the matrices are all in sight") {
+  constexpr int kHeight = 650;
+  const TensorsOnDisk file(weights_of_layers(40));
+  Harness h(1000, kHeight);
+  open_comparison(h, file.path());
+  h.click("compare/name/attn");
+  h.frames(2);
+  CHECK(h.center("compare/name/attn/pt[0]").y > 0);
+  h.click("compare/name/attn/pt[0]");
+  h.frames(1);
+  h.app().wait_for_results();
+  h.frames(3);
+  CHECK(h.has("compare/name/attn"));
+  CHECK(h.center("matrix/theirs").y < kHeight);
+  CHECK(h.center("compare/first-wrong").y < kHeight);
+}
+
+TEST_CASE("weights alone are compared with no array, so none is to be chosen") {
+  Session weights = worked_example();
+  weights.problem = Problem{};
+  weights.problem.source = WeightsSource{{Matrix(Matrix::Constant(3, 3, 0.25f))}};
+  const TensorsOnDisk file(weights_of_layers(2));
+  Harness h;
+  h.app().open(weights, {});
+  h.frames(2);
+  open_comparison(h, file.path());
+  CHECK(h.has("compare/failure"));
+  CHECK(!h.has("compare/name/attn"));
 }
 
 TEST_CASE("the comparison is exported as the tab shows it, and other views beside it") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "app/panels/inspector_words.h"
+#include "app/panels/mapping_dialog.h"
 #include "tests/app/harness.h"
 #include "tests/app/mapping_on_disk.h"
 
@@ -28,6 +29,16 @@ TEST_CASE("unnamed tokens: rows count from 1 as columns do") {
   CHECK(h.app().session().tokens == Tokens{"1", "2", "3"});
   CHECK(h.app().session().key_tokens == Tokens{"1", "2", "3", "4"});
   CHECK(cell_name({MatrixKind::kHeadsOut, 0}, 2, 1, h.app().session(), TokenStyle::kPlain) == "O[3, 2]");
+}
+
+TEST_CASE("unnamed tokens: the mapping dialog shows them as they will be") {
+  const TensorsOnDisk file(inputs());
+  Result<TensorFile> tensors = TensorFile::open(file.path());
+  REQUIRE(tensors.ok());
+  MappingDialogState dialog;
+  open_mapping_dialog(dialog, file.path(), std::move(tensors).value());
+  REQUIRE(dialog.session);
+  CHECK(dialog.session->tokens == Tokens{"1", "2", "3"});
 }
 
 TEST_CASE("unnamed tokens: names that are given stay, whatever they are") {

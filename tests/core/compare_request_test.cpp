@@ -171,7 +171,7 @@ TEST_CASE("compare request: what is not there, does not fit, or may be two thing
                 "\"a\" read as HNN is (2, 4, 5), but attn here is (2, 5, 5)");
 }
 
-TEST_CASE("compare candidates: arrays and parts of arrays that have a matrix's number of cells") {
+TEST_CASE("compare candidates: arrays and parts of arrays that are read as a matrix") {
   const auto info = [](const std::string& name, Shape shape) {
     TensorInfo array;
     array.name = name;
@@ -180,30 +180,27 @@ TEST_CASE("compare candidates: arrays and parts of arrays that have a matrix's n
   };
   TensorInfo broken = info("broken", {2, 5, 5});
   broken.problem = "its data is too short";
-  const std::uint64_t huge = std::uint64_t{1} << 40;
   const std::vector<TensorInfo> arrays = {
-      info("w", {1, 2, 5, 5}), info("flat", {50}),       info("all", {3, 2, 2, 5, 5}),   info("mean", {2, 1, 25}),
-      info("rows", {5, 10}),   info("other", {2, 5, 4}), info("wraps", {huge, huge, 2}), broken,
-      info("none", {0, 5, 5})};
+      info("w", {1, 2, 5, 5}), info("flat", {50}),       info("all", {3, 2, 2, 5, 5}), info("mean", {2, 1, 5, 5}),
+      info("rows", {5, 10}),   info("other", {2, 5, 4}), info("none", {0, 2, 5, 5}),   broken};
   const auto texts = [&](MatrixKind kind, const KindShape& shape) {
     std::vector<std::string> found;
-    for (const NamePair& pair : candidates_for(arrays, kind, shape)) {
+    for (const NamePair& pair : candidates_for(arrays, kind, shape, 2)) {
       CHECK(pair.ours == kind);
       CHECK(parse_name_pair(part_text(pair) + "=" + std::string(file_key(kind))).value().leading == pair.leading);
       found.push_back(part_text(pair));
     }
     return found;
   };
-  const std::vector<std::string> parts = {"all[0,0]", "all[0,1]", "all[1,0]", "all[1,1]", "all[2,0]", "all[2,1]"};
-  std::vector<std::string> weights = {"w"};
-  weights.insert(weights.end(), parts.begin(), parts.end());
-  weights.push_back("mean");  // all of it is as large as the weights of both heads
-  weights.push_back("rows");
-  CHECK(texts(MatrixKind::kAttn, {2, 5, 5}) == weights);
-  // One matrix may be the mean of the weights over the heads, and of nothing else.
-  CHECK(texts(MatrixKind::kAttn, {8, 5, 4}) == std::vector<std::string>{"other[0]", "other[1]"});
-  CHECK(texts(MatrixKind::kScores, {8, 5, 4}).empty());
-  CHECK(texts(MatrixKind::kOut, {1, 5, 10}).front() == "w");
+  // The last is the mean of the weights over the heads.
+  CHECK(texts(MatrixKind::kAttn, {2, 5, 5}) == std::vector<std::string>{"w", "all[0,0]", "all[0,1]", "all[1,0]",
+                                                                        "all[1,1]", "all[2,0]", "all[2,1]", "mean[0,0]",
+                                                                        "mean[1,0]"});
+  CHECK(texts(MatrixKind::kHeadsOut, {2, 5, 4}) == std::vector<std::string>{"other"});
+  CHECK(texts(MatrixKind::kHeadsOut, {2, 5, 5}).back() == "rows");  // side by side
+  CHECK(texts(MatrixKind::kConcat, {1, 5, 8}) == std::vector<std::string>{"other"});
+  CHECK(texts(MatrixKind::kBq, {1, 1, 50}) == std::vector<std::string>{"flat"});
+  CHECK(texts(MatrixKind::kScores, {8, 7, 4}).empty());
   const std::vector<TensorInfo> many = {info("many", {600, 2, 3}), info("more", {2, 3})};
-  CHECK(candidates_for(many, MatrixKind::kOut, {1, 2, 3}).size() == kMostCandidates);
+  CHECK(candidates_for(many, MatrixKind::kOut, {1, 2, 3}, 1).size() == kMostCandidates);
 }

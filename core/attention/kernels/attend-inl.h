@@ -164,6 +164,13 @@ HWY_INLINE TileRow tile_row(const RowBlock& block, const KeyBlock& keys, Index r
   return {block.cells(row, keys.first), seen.first - keys.first, seen.last - keys.first, keys.valid, keys.first};
 }
 
+// Whether a row's weights and all summaries of its blocks are found together.
+template <bool kPlain>
+HWY_INLINE bool summarizes_at_once(const RowBlock& block, const TileRow& tile) {
+  const Index width = block.output.blocks.width;
+  return kPlain && width > 0 && !block.again && has_whole_blocks(tile, width);
+}
+
 // Gets a row ready for weigh_tile_row: its scores, and its exponent.
 template <bool kPlain>
 HWY_INLINE void prepare_tile_row(RowBlock& block, const KeyBlock& keys, Index row) {
@@ -174,10 +181,11 @@ HWY_INLINE void prepare_tile_row(RowBlock& block, const KeyBlock& keys, Index ro
   if (block.output.scores) write_scores(block, keys, row, seen);
   const TileRow tile = tile_row(block, keys, row, seen);
   const KeyBlockOutput& summaries = block.output.blocks;
-  const bool summarizes = summaries.width > 0 && !block.again;
-  if (summarizes) summarize_scores(tile, summaries.width, summaries.scores, block.first + row);
-  if (kPlain && summarizes) {
-    summarize_multiples(tile, block.input.scaling.scale, summaries.width, summaries.scaled, block.first + row);
+  const bool summarizes = summaries.width > 0 && !block.again && !summarizes_at_once<kPlain>(block, tile);
+  if (summarizes && kPlain) {
+    summarize_multiples(tile, block.input.scaling.scale, summaries, block.first + row);
+  } else if (summarizes) {
+    summarize_scores(tile, summaries.width, summaries.scores, block.first + row);
   }
   const bool look = online.exponent == kNoExponent;
   if (!look && all_plain<kPlain>(tile)) return;
@@ -200,16 +208,22 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
   }
   const TileRow tile = tile_row(block, keys, row, seen);
   const RowScaling scaling(block.input.scaling, block.first + row, online.base);
-  float max = weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
+  const KeyBlockOutput& summaries = block.output.blocks;
+  const bool at_once = summarizes_at_once<kPlain>(block, tile);
+  const auto weigh = [&] {
+    if (!at_once) return weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
+    return weigh_blocks(tile, block.input.scaling.scale, online.exponent, summaries, block.first + row,
+                        block.summary_exponents(row), lane_sums);
+  };
+  float max = weigh();
   if (!is_within_headroom(online, max) && raise_exponent(online, weight_exponent(max))) {
     // Too large for the exponent that was foreseen: once more.
     ScoreJob{block, keys}.run_row(row);
     foreseen_exponent<kPlain>(tile, scaling, false);
-    max = weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
+    max = weigh();
   }
   online.max = std::max(online.max, max);
-  const KeyBlockOutput& summaries = block.output.blocks;
-  if (summaries.width > 0) {
+  if (summaries.width > 0 && !at_once) {
     summarize_weights(tile, summaries, block.first + row, online.exponent, block.summary_exponents(row));
   }
   const Index before = keys.first + tile.first_vector(), after = keys.first + tile.last_vector();

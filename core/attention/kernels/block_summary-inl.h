@@ -9,7 +9,9 @@
 #endif
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "core/attention/kernels/head_rows.h"
@@ -66,21 +68,26 @@ HWY_INLINE Summary summarize(const TileRow& row, Index first, Index last) {
 // Calls work(block, summary) for the blocks of `width` keys that the row sees of the tile.
 template <class Work>
 HWY_INLINE void for_each_block(const TileRow& row, Index width, const Work& work) {
+  const int shift = std::countr_zero(static_cast<std::uint64_t>(width));
   for (Index first = row.first; first < row.last;) {
-    const Index block = (row.key + first) / width;
-    const Index last = std::min(row.last, (block + 1) * width - row.key);
+    const Index block = (row.key + first) >> shift;
+    const Index last = std::min(row.last, ((block + 1) << shift) - row.key);
     work(block, summarize(row, first, last));
     first = last;
   }
+}
+
+HWY_INLINE void add_block(const BlockSummary& to, Index row, Index block, float sum, float min, float max) {
+  if (to.sum) to.sum.row(row)[block] += sum;
+  if (to.min) to.min.row(row)[block] = std::min(to.min.row(row)[block], min);
+  if (to.max) to.max.row(row)[block] = std::max(to.max.row(row)[block], max);
 }
 
 // Adds what a row sees of a tile of scores or scaled scores to row `to_row` of `to`.
 HWY_INLINE void summarize_scores(const TileRow& row, Index width, const BlockSummary& to, Index to_row) {
   if (!to.sum && !to.min && !to.max) return;
   for_each_block(row, width, [&](Index block, const Summary& summary) {
-    if (to.sum) to.sum.row(to_row)[block] += summary.sum();
-    if (to.min) to.min.row(to_row)[block] = std::min(to.min.row(to_row)[block], summary.min());
-    if (to.max) to.max.row(to_row)[block] = std::max(to.max.row(to_row)[block], summary.max());
+    add_block(to, to_row, block, summary.sum(), summary.min(), summary.max());
   });
 }
 
@@ -93,22 +100,20 @@ inline float sum_multiples(const TileRow& row, float factor, Index first, Index 
   return sum;
 }
 
-// The same of the scores times `factor`.
-HWY_INLINE void summarize_multiples(const TileRow& row, float factor, Index width, const BlockSummary& to,
-                                    Index to_row) {
-  if (!to.sum && !to.min && !to.max) return;
-  for_each_block(row, width, [&](Index block, const Summary& summary) {
+// Adds what a row sees of a tile of scores to `to.scores`, and of these times `factor` to `to.scaled`.
+HWY_INLINE void summarize_multiples(const TileRow& row, float factor, const KeyBlockOutput& to, Index to_row) {
+  for_each_block(row, to.width, [&](Index block, const Summary& summary) {
     const bool is_empty = summary.min() > summary.max() && summary.sum() == 0;
     if (is_empty) return;  // infinities times 0 are NaN
-    const float low = summary.min() * factor, high = summary.max() * factor;
     float sum = summary.sum() * factor;
     if (!std::isfinite(sum)) {
-      sum = sum_multiples(row, factor, std::max(row.first, block * width - row.key),
-                          std::min(row.last, (block + 1) * width - row.key));
+      sum = sum_multiples(row, factor, std::max(row.first, block * to.width - row.key),
+                          std::min(row.last, (block + 1) * to.width - row.key));
     }
-    if (to.sum) to.sum.row(to_row)[block] += sum;
-    if (to.min) to.min.row(to_row)[block] = std::min(to.min.row(to_row)[block], std::min(low, high));
-    if (to.max) to.max.row(to_row)[block] = std::max(to.max.row(to_row)[block], std::max(low, high));
+    const float low = summary.min(), high = summary.max();
+    add_block(to.scores, to_row, block, summary.sum(), low, high);
+    add_block(to.scaled, to_row, block, sum, std::min(low * factor, high * factor),
+              std::max(low * factor, high * factor));
   });
 }
 
@@ -127,6 +132,72 @@ HWY_INLINE void summarize_weights(const TileRow& row, const KeyBlockOutput& to, 
       max = std::max(max * rescale, summary.max());
     }
   });
+}
+
+inline constexpr Index kWeighedTogether = 4;  // vectors
+
+// Whether weigh_blocks takes the row: it sees all of the tile's blocks, and no other tile has a part of them.
+HWY_INLINE bool has_whole_blocks(const TileRow& row, Index width) {
+  return width >= kWeighedTogether * kStep && width <= kKeyBlock && row.valid == nullptr &&
+         ((row.first | row.last) & (width - 1)) == 0;
+}
+
+// What a block's vectors come to, lane by lane.
+struct BlockLanes {
+  Summary scores;
+  V scaled_sum, weights_sum, weights_max;
+  HWY_INLINE BlockLanes() : scaled_sum(hn::Zero(F())), weights_sum(hn::Zero(F())), weights_max(hn::Zero(F())) {}
+};
+
+template <size_t... kI>
+HWY_INLINE void weigh_and_add(float* cells, V by, const WeightExp& exp, BlockLanes& lanes, V& sum,
+                              std::index_sequence<kI...> each) {
+  const F d;
+  V scaled[sizeof...(kI)], weights[sizeof...(kI)];
+  ((weights[kI] = hn::Load(d, cells + static_cast<Index>(kI) * kStep)), ...);
+  (lanes.scores.add(weights[kI]), ...);
+  ((scaled[kI] = hn::Mul(weights[kI], by)), ...);
+  ((lanes.scaled_sum = hn::Add(lanes.scaled_sum, scaled[kI])), ...);
+  exp.all(scaled, weights, each);
+  (hn::Store(weights[kI], d, cells + static_cast<Index>(kI) * kStep), ...);
+  ((sum = hn::Add(sum, weights[kI])), ...);
+  ((lanes.weights_sum = hn::Add(lanes.weights_sum, weights[kI])), ...);
+  ((lanes.weights_max = hn::Max(lanes.weights_max, weights[kI])), ...);
+}
+
+// weigh_row and all summaries of a row that is plain and has whole blocks, in one go: rows of a tile are not all in the
+// first cache. What a block had before is overwritten.
+HWY_INLINE float weigh_blocks(const TileRow& row, float scale, std::int32_t exponent, const KeyBlockOutput& to,
+                              Index to_row, std::int32_t* exponents, float* lane_sums) {
+  const F d;
+  const WeightExp exp(exponent);
+  const V by = hn::Set(d, scale);
+  const auto put = [to_row](const FloatBlock& plane, Index block, float value) {
+    if (plane) plane.row(to_row)[block] = value;
+  };
+  float largest = -kInfinity;
+  V sum = hn::Zero(d);
+  Index block = (row.key + row.first) >> std::countr_zero(static_cast<std::uint64_t>(to.width));
+  for (Index first = row.first; first < row.last; first += to.width, ++block) {
+    BlockLanes lanes;
+    for (Index col = first; col < first + to.width; col += kWeighedTogether * kStep) {
+      weigh_and_add(row.cells + col, by, exp, lanes, sum, std::make_index_sequence<kWeighedTogether>());
+    }
+    const float low = lanes.scores.min(), high = lanes.scores.max();
+    const float scaled_low = std::min(low * scale, high * scale), scaled_high = std::max(low * scale, high * scale);
+    put(to.scores.sum, block, lanes.scores.sum());
+    put(to.scores.min, block, low);
+    put(to.scores.max, block, high);
+    put(to.scaled.sum, block, hn::GetLane(hn::SumOfLanes(d, lanes.scaled_sum)));
+    put(to.scaled.min, block, scaled_low);
+    put(to.scaled.max, block, scaled_high);
+    put(to.weights_sum, block, hn::GetLane(hn::SumOfLanes(d, lanes.weights_sum)));
+    put(to.weights_max, block, hn::GetLane(hn::MaxOfLanes(d, lanes.weights_max)));
+    exponents[block] = exponent;
+    largest = std::max(largest, scaled_high);
+  }
+  hn::Store(sum, d, lane_sums);
+  return largest;
 }
 
 }  // namespace qkv::HWY_NAMESPACE
