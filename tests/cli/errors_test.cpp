@@ -181,7 +181,8 @@ TEST_CASE("wrong usage: exit code 2, one line that says what there is") {
       {{"--bogus"}, "--bogus"},
       {{"worked_example", "more"}, "more"},
   };
-  for (const auto& [words, says] : table) {
+  for (const auto& [words, message] : table) {
+    const auto& says = message;
     CAPTURE(says);
     check_refused(qkvlab(words), 2, says);
     CHECK(folder.names().empty());

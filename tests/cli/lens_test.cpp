@@ -54,8 +54,9 @@ TEST_CASE("--precision float64 writes float64 arrays that agree with NumPy's to 
           std::vector<std::string>{"q", "k", "v", "scores", "scaled", "keep", "attn", "heads_out", "concat"});
     CHECK(got.find("scores")->dtype == "float64");
     CHECK(got.find("keep")->dtype == "uint8");
-    for (const auto& [name, reference] : {std::pair("scores", "scores"), std::pair("scaled", "scaled"),
+    for (const auto& [ours, reference] : {std::pair("scores", "scores"), std::pair("scaled", "scaled"),
                                           std::pair("attn", "attn"), std::pair("heads_out", "out")}) {
+      const std::string name = ours;
       const std::vector<double> expected = values(want, reference), written = values(got, name);
       REQUIRE(written.size() == expected.size());
       double worst = 0;

@@ -130,7 +130,8 @@ TEST_CASE("rotary positions: one off, one side alone, the other way, from the la
   for (unsigned seed = 1; seed <= 30; seed += 10) {
     const Rope rope{100};
     const Problem ours = with(random_problem(2, 2, 5, 8, 6, 5, seed), {.rope = rope});
-    const auto& [q, k, v] = std::get<DirectSource>(ours.source);
+    const auto& [q, k, values] = std::get<DirectSource>(ours.source);
+    const Heads& v = values;
     const auto turn = [&](const Heads& heads, double first, double sign) {
       Heads result;
       for (const SharedMatrix& head : heads) result.emplace_back(turned(*head, rope, first, sign));

@@ -62,7 +62,8 @@ TEST_CASE("mapping: the same q, k and v in every layout are the same session") {
     if (has_batch) request.batch = 1;
     if (each.layout[0] == 'L') request.layer = 1;
     std::vector<NamedArray> arrays;
-    for (const auto& [name, salt] : {std::pair("q", kQ), std::pair("k", kK), std::pair("v", kV)}) {
+    for (const auto& [name, its_salt] : {std::pair("q", kQ), std::pair("k", kK), std::pair("v", kV)}) {
+      const int salt = its_salt;
       arrays.push_back(array_of(name, each.shape, [&](const At& at) { return each.cell(salt, at); }));
     }
     Session session = opened(arrays, request);
@@ -253,7 +254,8 @@ TEST_CASE("mapping: layers are counted where a name counts them") {
       {"encoderblock_7/query/kernel", 7, "encoderblock_*"},
       {"q_5", 5, ""},
       {"attentions.9", 9, ""}};
-  for (const auto& [name, layer, module] : kLayers) {
+  for (const auto& [text, layer, module] : kLayers) {
+    const std::string& name = text;
     CAPTURE(name);
     const std::vector<NameReading> readings = read_name(name);
     REQUIRE(readings.size() == 1);

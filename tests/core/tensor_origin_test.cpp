@@ -154,8 +154,9 @@ TEST_CASE("origin: numbers of the session count where its files say something el
   fs::rename(tensors, folder.path() / "away.npz");
   const Session alone = read_back(place);
   check_same(edited, alone);
-  for (const auto& [role, words] : words_of(alone))
-    CHECK_MESSAGE(words == "the file is not in " + folder.path().string(), role);
+  for (const auto& said : words_of(alone)) {
+    CHECK_MESSAGE(said.second == "the file is not in " + folder.path().string(), said.first);
+  }
   folder.write("t.npz", "no tensors");
   CHECK(words_of(alone)["q"].starts_with("the file cannot be read: "));
 

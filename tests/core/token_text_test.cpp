@@ -57,7 +57,8 @@ Texts shown(const Texts& tokens) { return shown(tokens, detect_token_style(token
 TEST_CASE("every byte has its character in GPT-2's table, and no other character is a byte") {
   const std::map<unsigned, char32_t> table = gpt2_table();
   std::map<char32_t, unsigned> back;
-  for (const auto& [byte, character] : table) {
+  for (const auto& [number, character] : table) {
+    const unsigned byte = number;
     back[character] = byte;
     CAPTURE(byte);
     CHECK(byte_level_byte(character) == byte);
