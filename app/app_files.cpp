@@ -243,7 +243,7 @@ fs::path App::Impl::open_folder() const { return path.empty() ? fs::path() : pat
 
 fs::path App::Impl::source_folder() const {
   std::error_code failed;
-  if (!path.empty()) return path.parent_path() / "";
+  if (!path.empty()) return open_folder();
   const auto& origin = history.current().origin;
   if (origin == nullptr || origin->files.empty()) return {};
   const fs::path folder = origin->files.front().path.parent_path();

@@ -37,7 +37,7 @@ void draw_panel_button(Ui& ui, const char* name, ImVec2 center, bool points_left
       {center.x - tip, center.y - 4.5f}, {center.x + tip, center.y}, {center.x - tip, center.y + 4.5f}};
   const Color color = ImGui::IsItemHovered() ? ui.colors().text : ui.colors().dim;
   ImGui::GetWindowDrawList()->AddPolyline(chevron, 3, to_u32(color), 0, 1.4f);
-  const auto& info = *std::ranges::find(commands(), command, &CommandInfo::id);
+  const CommandInfo& info = command_of(command);
   tooltip(ui, std::string(command_text(info, context)) + " (" + chord_text(info.chord) + ")");
   ImGui::EndChild();
 }

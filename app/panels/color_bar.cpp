@@ -8,10 +8,13 @@
 
 namespace qkv {
 
-void draw_bar(Ui& ui, ImVec2 at, float width, const std::string& colormap, const ColorRange& range,
-              std::optional<float> mark, int decimals) {
+void draw_bar(Ui& ui, ImVec2 at, float width, ColorBar bar, int decimals) {
+  bar.range.low *= bar.factor;
+  bar.range.high *= bar.factor;
+  if (bar.mark) *bar.mark *= bar.factor;
+  const ColorRange& range = bar.range;
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const ColorTable& table = ui.table(colormap);
+  const ColorTable& table = ui.table(bar.colormap);
   const float height = 10;
   for (int i = 0; i < 64; ++i) {
     const float x0 = at.x + width * static_cast<float>(i) / 64, x1 = at.x + width * static_cast<float>(i + 1) / 64;
@@ -21,8 +24,8 @@ void draw_bar(Ui& ui, ImVec2 at, float width, const std::string& colormap, const
     const std::size_t entry = range.flat ? 128 : static_cast<std::size_t>(i * 4 + 2);
     list->AddRectFilled({x0, at.y}, {x1, at.y + height}, to_u32(table[entry]), 4, corners);
   }
-  if (mark && std::isfinite(*mark)) {
-    const float x = at.x + width * static_cast<float>(std::clamp(range.position(*mark), 0.0, 1.0));
+  if (bar.mark && std::isfinite(*bar.mark)) {
+    const float x = at.x + width * static_cast<float>(std::clamp(range.position(*bar.mark), 0.0, 1.0));
     list->AddTriangleFilled({x - 4, at.y - 6}, {x + 4, at.y - 6}, {x, at.y - 1}, to_u32(ui.colors().text));
   }
   const float y = at.y + height + 4;

@@ -11,8 +11,14 @@ namespace qkv {
 
 inline constexpr float kColorBarHeight = 28;  // with the numbers
 
-// `mark` points at a value. A range of one value says so; "log" stands between the ends of a logarithmic one.
-void draw_bar(Ui& ui, ImVec2 at, float width, const std::string& colormap, const ColorRange& range,
-              std::optional<float> mark, int decimals);
+struct ColorBar {
+  const std::string& colormap;
+  ColorRange range;
+  std::optional<float> mark;  // a value that it points at
+  float factor = 1;           // what the numbers are multiplied by before they are written
+};
+
+// A range of one value says so; "log" stands between the ends of a logarithmic one.
+void draw_bar(Ui& ui, ImVec2 at, float width, ColorBar bar, int decimals);
 
 }  // namespace qkv

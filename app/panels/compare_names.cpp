@@ -24,21 +24,16 @@ std::string current_text(const CompareState& compare, MatrixKind kind) {
   return "";
 }
 
-std::string shape_of_array(const CompareState& compare, const std::string& name) {
-  const auto info = std::ranges::find(compare.result->arrays, name, &TensorInfo::name);
-  return info == compare.result->arrays.end() ? "" : shape_text(info->shape);
-}
-
 // One matrix of ours and the arrays that it could be.
 void draw_kind(Ui& ui, CompareState& compare, MatrixKind kind, const KindShape& shape, int heads, ImVec2 at,
                float width) {
   const std::string key(file_key(kind));
-  const std::vector<NamePair> candidates = candidates_for(compare.result->arrays, kind, shape, heads);
+  const std::vector<ArrayCandidate> candidates = candidates_for(compare.result->arrays, kind, shape, heads);
   const std::string current = current_text(compare, kind);
   std::vector<std::string> texts, shapes;
-  for (const NamePair& pair : candidates) {
+  for (const auto& [pair, array] : candidates) {
     texts.push_back(part_text(pair));
-    shapes.push_back(pair.leading.empty() ? shape_of_array(compare, pair.theirs) : "");
+    shapes.push_back(pair.leading.empty() ? shape_text(array->shape) : "");
   }
   const bool is_chosen = std::ranges::find(compare.names, kind, &NamePair::ours) != compare.names.end();
   if (is_chosen) texts.emplace_back("as its name says"), shapes.emplace_back();
@@ -58,7 +53,7 @@ void draw_kind(Ui& ui, CompareState& compare, MatrixKind kind, const KindShape& 
   if (!picked) return;
   std::erase_if(compare.names, [&](const NamePair& pair) { return pair.ours == kind; });
   const auto at_choice = static_cast<std::size_t>(*picked);
-  if (at_choice < candidates.size()) compare.names.push_back(candidates[at_choice]);
+  if (at_choice < candidates.size()) compare.names.push_back(candidates[at_choice].pair);
   compare.names_shown = true;  // another may be to choose
   compare.asked_for.reset();
   compare.failure.clear();

@@ -118,12 +118,7 @@ void draw_bar_below(Ui& ui, const ForeignMatrix& matrix, bool has_values, ImVec2
     draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, at, ui.colors().dim, "no finite value");
     return;
   }
-  ColorRange range = matrix.range;
-  range.low *= matrix.factor;
-  range.high *= matrix.factor;
-  std::optional<float> mark;
-  if (value) mark = *value * matrix.factor;
-  draw_bar(ui, at, width, matrix.colormap, range, mark, decimals);
+  draw_bar(ui, at, width, {matrix.colormap, matrix.range, value, matrix.factor}, decimals);
 }
 
 // The three side by side. Returns where they end.

@@ -216,12 +216,8 @@ void draw_color_bars(Ui& ui, const StageInput& in, const StageState& state, ImVe
       if (const ShownCells cells = displayed_cells(in, focus->id); focus->row < cells.rows && focus->col < cells.cols)
         mark = cells.at(focus->row, focus->col);
     draw_text(ui, ImGui::GetWindowDrawList(), FontRole::kSmall11, {bar.x, bar.y - 22}, ui.colors().dim, name);
-    ColorRange range = shown_range(in, id);
-    const float factor = lens_bar_factor(in, id);
-    range.low *= factor;
-    range.high *= factor;
-    if (mark) *mark *= factor;
-    draw_bar(ui, bar, 144, shown_colormap(in, id), range, mark, in.session.view.decimals);
+    draw_bar(ui, bar, 144, {shown_colormap(in, id), shown_range(in, id), mark, lens_bar_factor(in, id)},
+             in.session.view.decimals);
   }
 }
 

@@ -96,8 +96,7 @@ void draw_top_bar(Ui& ui, const TopBarInput& input, ActionQueue& queue) {
   if (input.edited)
     draw_text_in(ui, list, FontRole::kText13, {x + title, min.y}, {right, min.y + kTopBarHeight}, ui.colors().dim,
                  " · edited", TextAlign::kLeft);
-  const auto& palette = *std::ranges::find(commands(), CommandId::kPalette, &CommandInfo::id);
-  const std::string words = "Commands  " + chord_text(palette.chord);
+  const std::string words = "Commands  " + chord_text(command_of(CommandId::kPalette).chord);
   const Box hint{{min.x + width - 160, min.y + 6}, {min.x + width - 12, min.y + kTopBarHeight - 7}};
   ImGui::SetCursorScreenPos(hint.min);
   if (ImGui::InvisibleButton("palette-hint", {hint.max.x - hint.min.x, hint.max.y - hint.min.y}))

@@ -1,5 +1,6 @@
 #include "app/ui/commands.h"
 
+#include <algorithm>
 #include <array>
 
 namespace qkv {
@@ -61,6 +62,8 @@ bool needs_free_keyboard(CommandId id) { return id == kPreviousHead || id == kNe
 }  // namespace
 
 std::span<const CommandInfo> commands() { return kCommands; }
+
+const CommandInfo& command_of(CommandId id) { return *std::ranges::find(kCommands, id, &CommandInfo::id); }
 
 bool is_enabled(CommandId id, const CommandContext& context) {
   switch (id) {

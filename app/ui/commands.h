@@ -19,6 +19,7 @@ struct CommandInfo {
   bool line_before = false;  // a separator in the menu
 };
 std::span<const CommandInfo> commands();
+const CommandInfo& command_of(CommandId id);
 
 // What a command depends on.
 struct CommandContext {

@@ -56,9 +56,11 @@ void resize_buffers(KernelHead& head, const Shapes& shapes) {
   head.rows.resize(static_cast<std::size_t>(shapes.nq));
 }
 
+int threads_of(const PassOptions& options) { return options.pool ? options.pool->threads() : 1; }
+
 // One for each thread.
 std::vector<KernelScratch> scratch_of(const PassOptions& options) {
-  return std::vector<KernelScratch>(static_cast<std::size_t>(options.pool ? options.pool->threads() : 1));
+  return std::vector<KernelScratch>(static_cast<std::size_t>(threads_of(options)));
 }
 
 FloatBlock concat_block(Trace& trace, int head) {
@@ -182,11 +184,6 @@ void pack_group(const Trace& trace, std::size_t kv_head, std::shared_ptr<PackedK
   }
 }
 
-bool goes_by_groups(const Shapes& shapes, const PassOptions& options) {
-  const double flops = estimated_flops(shapes) / shapes.kv_heads;
-  return computes_whole_groups(shapes.kv_heads, flops, options.pool ? options.pool->threads() : 1);
-}
-
 // Packs and computes a group of heads after the other; false when stopped.
 bool run_groups(Trace& trace, PackedHeads& packed, const PassOptions& options) {
   const Shapes& shapes = trace.shapes;
@@ -230,6 +227,18 @@ PackedHeads packed_of(const std::vector<std::shared_ptr<KernelHead>>& kernels) {
   return packed;
 }
 
+// Packs all, then computes blocks of rows of any head; false when stopped.
+bool run_blocks(Trace& trace, PackedHeads& packed, const PassOptions& options) {
+  if (!pack_keys_and_values(trace, options, packed)) return false;
+  std::vector<RowTask> rows;
+  for (int head = 0; head < trace.shapes.heads; ++head) {
+    const auto kv_head = static_cast<std::size_t>(kv_head_of(trace.shapes, head));
+    trace.kernels[static_cast<std::size_t>(head)]->kv = packed[kv_head];
+    rows.push_back({head, 0, trace.shapes.nq});
+  }
+  return run_rows(trace, rows, options);
+}
+
 }  // namespace
 
 bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shared_ptr<KernelHead>> buffers) {
@@ -243,23 +252,20 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   trace.kernels.resize(trace.heads.size());
 
   PackedHeads packed = packed_of(trace.kernels);
-  const bool whole_groups = goes_by_groups(shapes, options);
-  if (!whole_groups && !pack_keys_and_values(trace, options, packed)) return false;
-  std::vector<RowTask> rows;
   for (int head = 0; head < shapes.heads; ++head) {
     const auto h = static_cast<std::size_t>(head);
     std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
     if (!kernel || !is_sole_holder(kernel)) kernel = std::make_shared<KernelHead>();
     kernel->q = rotated(trace.q[h], attention.rope);
-    if (!whole_groups) kernel->kv = packed[static_cast<std::size_t>(kv_head_of(shapes, head))];
     kernel->options = attention;
     kernel->shapes = shapes;
     kernel->head = head;
     kernel->sums.reset();
     resize_buffers(*kernel, shapes);
-    rows.push_back({head, 0, shapes.nq});
   }
-  if (!(whole_groups ? run_groups(trace, packed, options) : run_rows(trace, rows, options))) return false;
+  const double flops = estimated_flops(shapes) / shapes.kv_heads;
+  const bool by_groups = computes_whole_groups(shapes.kv_heads, flops, threads_of(options));
+  if (!(by_groups ? run_groups(trace, packed, options) : run_blocks(trace, packed, options))) return false;
   for (HeadTrace& head : trace.heads) {
     head.out.resize(shapes.nq, shapes.d_v);
     head.rows.resize(static_cast<std::size_t>(shapes.nq));

@@ -25,16 +25,16 @@ std::optional<std::size_t> axes_before(const std::vector<std::vector<std::uint64
 }
 
 // Every index of the first axes, the last one fastest; none where those are all of length 1.
-void add_parts(const TensorInfo& info, std::size_t axes, MatrixKind kind, std::vector<NamePair>& candidates) {
+void add_parts(const TensorInfo& info, std::size_t axes, MatrixKind kind, std::vector<ArrayCandidate>& candidates) {
   const Sizes leading = Sizes(info.shape).first(axes);
   if (std::ranges::all_of(leading, [](std::uint64_t size) { return size == 1; })) {
-    candidates.push_back({info.name, {}, kind});
+    candidates.push_back({{info.name, {}, kind}, &info});
     return;
   }
   if (std::ranges::find(leading, 0U) != leading.end()) return;
   std::vector<std::uint64_t> at(axes, 0);
   while (candidates.size() < kMostCandidates) {
-    candidates.push_back({info.name, at, kind});
+    candidates.push_back({{info.name, at, kind}, &info});
     std::size_t axis = axes;
     while (axis > 0 && ++at[axis - 1] == leading[axis - 1]) at[--axis] = 0;
     if (axis == 0) return;
@@ -43,10 +43,10 @@ void add_parts(const TensorInfo& info, std::size_t axes, MatrixKind kind, std::v
 
 }  // namespace
 
-std::vector<NamePair> candidates_for(std::span<const TensorInfo> arrays, MatrixKind kind, const KindShape& shape,
-                                     int heads) {
+std::vector<ArrayCandidate> candidates_for(std::span<const TensorInfo> arrays, MatrixKind kind, const KindShape& shape,
+                                           int heads) {
   const std::vector<std::vector<std::uint64_t>> shapes = shapes_read(kind, shape, heads);
-  std::vector<NamePair> candidates;
+  std::vector<ArrayCandidate> candidates;
   for (const TensorInfo& info : arrays) {
     if (!info.problem.empty() || info.is_text || candidates.size() >= kMostCandidates) continue;
     if (const std::optional<std::size_t> axes = axes_before(shapes, info.shape)) {

@@ -185,7 +185,8 @@ TEST_CASE("compare candidates: arrays and parts of arrays that are read as a mat
       info("rows", {5, 10}),   info("other", {2, 5, 4}), info("none", {0, 2, 5, 5}),   broken};
   const auto texts = [&](MatrixKind kind, const KindShape& shape) {
     std::vector<std::string> found;
-    for (const NamePair& pair : candidates_for(arrays, kind, shape, 2)) {
+    for (const auto& [pair, array] : candidates_for(arrays, kind, shape, 2)) {
+      CHECK(array->name == pair.theirs);
       CHECK(pair.ours == kind);
       CHECK(parse_name_pair(part_text(pair) + "=" + std::string(file_key(kind))).value().leading == pair.leading);
       found.push_back(part_text(pair));
