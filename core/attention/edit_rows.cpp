@@ -110,6 +110,12 @@ KeyChange patch_weights(KernelHead& head, const KeyEdit& edit, const Matrix& val
   return change;
 }
 
+// Whether the output, or what it was rounded by, may lie where float32 has fewer digits or none: `rest` is of no use.
+bool is_near_an_end(const EditSums& sums, std::size_t row) {
+  const double least = sums.magnitude[row] / sums.high_sum[row], most = 2 * sums.high[row] / sums.high_sum[row];
+  return most > 0x1p126 || (most > 0 && least < 0x1p-76);
+}
+
 void patch_sink(KernelHead& head, const SinkEdit& sink, Index first, Index count, std::vector<std::uint8_t>& redo) {
   for (Index row = first; row < first + count; ++row) {
     const auto i = static_cast<std::size_t>(row);
@@ -152,17 +158,15 @@ bool HeadEdit::reweighs() const {
 
 void make_sums(KernelHead& head, const Matrix& values) {
   const std::vector<double> rows(static_cast<std::size_t>(head.shapes.nq));
-  head.sums =
-      EditSums{MatrixD(head.shapes.nq, head.shapes.d_v), rows, rows, rows, rows, Eigen::VectorXf(values.rows())};
+  head.sums = EditSums{Matrix(head.shapes.nq, head.shapes.d_v), rows, rows, rows, rows, Eigen::VectorXf(values.rows())};
   for (Index key = 0; key < values.rows(); ++key) head.sums->values[key] = finite_magnitude(row_of(values, key));
 }
 
-void reset_sums(KernelHead& head, Index first, Index count, FloatBlock out) {
+void reset_sums(KernelHead& head, Index first, Index count) {
   EditSums& sums = *head.sums;
   for (Index row = first; row < first + count; ++row) {
     const auto i = static_cast<std::size_t>(row);
-    const Eigen::Map<const RowVector> of_row(out.row(row), out.cols);
-    sums.out.row(row) = of_row.cast<double>() * head.rows[i].sum;
+    sums.rest.row(row).setZero();
     sums.magnitude[i] = static_cast<double>(head.weights.row(row).dot(sums.values));
     sums.high[i] = sums.magnitude[i];
     sums.high_sum[i] = head.rows[i].sum;
@@ -170,24 +174,27 @@ void reset_sums(KernelHead& head, Index first, Index count, FloatBlock out) {
   }
 }
 
-void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, Index first, Index count, FloatBlock out,
-                FloatBlock shown, std::vector<std::uint8_t>& redo) {
+void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, Index first, Index count,
+                std::vector<std::uint8_t>& redo) {
+  std::vector<SumPatch> sums_of_rows;
+  for (Index row = first; row < first + count; ++row) {
+    sums_of_rows.push_back({head.rows[static_cast<std::size_t>(row)].sum, std::numeric_limits<double>::quiet_NaN()});
+  }
   std::vector<KeyChange> changes;
   if (edit.keys) {
     for (const KeyEdit& key : *edit.keys) changes.push_back(patch_weights(head, key, values, first, count, redo));
   }
   if (edit.sink) patch_sink(head, *edit.sink, first, count, redo);
   EditSums& sums = *head.sums;
-  std::vector<double> normalizers(static_cast<std::size_t>(count), std::numeric_limits<double>::quiet_NaN());
   for (Index r = 0; r < count; ++r) {
     const auto i = static_cast<std::size_t>(first + r);
     const RowSoftmax& stats = head.rows[i];
     if (redo[i] || stats.visible == 0) continue;
     sums.high_sum[i] = std::max(sums.high_sum[i], stats.sum);
-    if (sums.magnitude[i] < sums.high[i] / 2 || stats.sum < sums.high_sum[i] / 2) {
+    if (sums.magnitude[i] < sums.high[i] / 2 || stats.sum < sums.high_sum[i] / 2 || is_near_an_end(sums, i)) {
       redo[i] = 1;
     } else {
-      normalizers[static_cast<std::size_t>(r)] = 1 / stats.sum;
+      sums_of_rows[static_cast<std::size_t>(r)].after = stats.sum;
     }
   }
   std::vector<KeyPatch> patches;
@@ -196,8 +203,7 @@ void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, In
                        change.weight_after.data()});
   }
   const Rect rows = {first, 0, count, head.shapes.d_v};
-  patch_rows_of({count, head.shapes.d_v, sums.out.row(first).data(), normalizers.data(), patches, block_of(out, rows),
-                 block_of(shown, rows)});
+  patch_rows_of({sums_of_rows, patches, block_of(block_of(head.out), rows), block_of(block_of(sums.rest), rows)});
 }
 
 }  // namespace qkv

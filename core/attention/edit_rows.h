@@ -40,14 +40,15 @@ float finite_magnitude(std::span<const float> row);
 
 // Room for the sums of all rows, and the magnitudes of `values` [Nk, d_v].
 void make_sums(KernelHead& head, const Matrix& values);
-// The sums of rows [first, first + count) from their weights, statistics and normalized `out` [Nq, d_v].
-void reset_sums(KernelHead& head, Index first, Index count, FloatBlock out);
+// The sums of rows [first, first + count) that were computed in full, from their weights and statistics.
+void reset_sums(KernelHead& head, Index first, Index count);
 
 // Redoes what an edit touches in query rows [first, first + count) of a head whose options, PackedKeyValues and
-// `values` [Nk, d_v] are those after the edit and whose sums exist; writes O to `out` and to `shown`, [Nq, d_v] each.
+// `values` [Nk, d_v] are those after the edit and whose sums exist.
 // Rows that cannot be patched are marked in `redo` [Nq] and left for attend_rows(): their maximum moved, a NaN came or
-// went, or most of what their sums were rounded from is gone. Different rows may run on different threads.
-void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, Index first, Index count, FloatBlock out,
-                FloatBlock shown, std::vector<std::uint8_t>& redo);
+// went, most of what their sums were rounded from is gone, or they are near an end of float32. Different rows may run
+// on different threads.
+void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, Index first, Index count,
+                std::vector<std::uint8_t>& redo);
 
 }  // namespace qkv

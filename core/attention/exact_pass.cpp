@@ -96,8 +96,7 @@ bool run_head(const Matrix& q, const KeysAndValues& kv, const HeadInputs& inputs
               Eigen::Ref<MatrixD, 0, Eigen::OuterStride<>> concat) {
   const Index nq = q.rows(), nk = kv.k.rows();
   const auto keys = static_cast<std::size_t>(nk);
-  Matrix scores(nq, nk), scaled(nq, nk), attn(nq, nk);
-  head.out.resize(nq, kv.v.cols());
+  Matrix scores(nq, nk), scaled(nq, nk), attn(nq, nk), out(nq, kv.v.cols());
   head.rows.reserve(static_cast<std::size_t>(nq));
   for (Index first = 0; first < nq; first += kBlockRows) {
     if (is_stopped(inputs.stop)) return false;
@@ -113,11 +112,12 @@ bool run_head(const Matrix& q, const KeysAndValues& kv, const HeadInputs& inputs
     }
     attn.middleRows(first, count) = cells.cast<float>();
     concat.middleRows(first, count) = weigh_values(cells, kv, inputs.keep, first);
-    head.out.middleRows(first, count) = concat.middleRows(first, count).cast<float>();
+    out.middleRows(first, count) = concat.middleRows(first, count).cast<float>();
   }
   head.scores = std::move(scores);
   head.scaled = std::move(scaled);
   head.attn = std::move(attn);
+  head.out = std::move(out);
   return true;
 }
 
@@ -142,7 +142,7 @@ bool run_heads(Trace& trace, const StopFlag* stop) {
       }
     }
   }
-  trace.concat = concat.cast<float>();
+  trace.concat = Matrix(concat.cast<float>());
   if (!trace.problem.wo) return true;
   // From the unrounded concat, so that the output is off by its own rounding alone.
   trace.out = affine(concat, **trace.problem.wo, trace.problem.bo, stop);

@@ -26,6 +26,22 @@ bool share_out(Index tasks, double flops, const PassOptions& options, const std:
   return true;
 }
 
+// out = left·factor + bias. `rows(first, count, worker)` is a block of rows of `left`, until the worker's next call.
+template <class Rows>
+bool project_blocks(Index count, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
+                    const PassOptions& options, const Rows& rows) {
+  const PackedFactor packed(view_of(factor));
+  const float* added = bias ? bias->get().data() : nullptr;
+  const Index tasks = (count + kProjectionRows - 1) / kProjectionRows;
+  const double flops = 2.0 * static_cast<double>(count) * static_cast<double>(factor.size());
+  out.resize(count, factor.cols());
+  return share_out(tasks, flops, options, [&](Index task, int worker) {
+    const Index first = task * kProjectionRows, of_task = std::min(kProjectionRows, count - first);
+    multiply(rows(first, of_task, worker), packed, added,
+             {out.data() + first * out.cols(), of_task, out.cols(), out.cols()});
+  });
+}
+
 // The heads that lie side by side in x·w + bias.
 std::optional<std::vector<SharedMatrix>> project_heads(const SharedMatrix& x, const SharedMatrix& w,
                                                        const std::optional<SharedMatrix>& bias, int heads,
@@ -53,6 +69,7 @@ LazyMatrix lazy_cells(const std::shared_ptr<KernelHead>& head, MatrixKind kind) 
 void resize_buffers(KernelHead& head, const Shapes& shapes) {
   head.scores.resize(shapes.nq, shapes.nk);
   head.weights.resize(shapes.nq, shapes.nk);
+  head.out.resize(shapes.nq, shapes.d_v);
   head.rows.resize(static_cast<std::size_t>(shapes.nq));
 }
 
@@ -61,11 +78,6 @@ int threads_of(const PassOptions& options) { return options.pool ? options.pool-
 // One for each thread.
 std::vector<KernelScratch> scratch_of(const PassOptions& options) {
   return std::vector<KernelScratch>(static_cast<std::size_t>(threads_of(options)));
-}
-
-FloatBlock concat_block(Trace& trace, int head) {
-  const Index width = trace.shapes.d_v;
-  return {trace.concat.data() + head * width, trace.shapes.nq, width, trace.concat.cols()};
 }
 
 }  // namespace
@@ -88,15 +100,8 @@ RowStats row_stats(const RowSoftmax& row, double unit, const std::optional<float
 
 bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
                   const PassOptions& options) {
-  const PackedFactor packed(view_of(factor));
-  const float* added = bias ? bias->get().data() : nullptr;
-  const Index tasks = (left.rows() + kProjectionRows - 1) / kProjectionRows;
-  const double flops = 2.0 * static_cast<double>(left.rows()) * static_cast<double>(factor.size());
-  out.resize(left.rows(), factor.cols());
-  return share_out(tasks, flops, options, [&](Index task, int) {
-    const Index first = task * kProjectionRows, count = std::min(kProjectionRows, left.rows() - first);
-    multiply({left.data() + first * left.cols(), count, left.cols(), left.cols()}, packed, added,
-             {out.data() + first * out.cols(), count, out.cols(), out.cols()});
+  return project_blocks(left.rows(), factor, bias, out, options, [&](Index first, Index count, int) {
+    return FloatView{left.data() + first * left.cols(), count, left.cols(), left.cols()};
   });
 }
 
@@ -104,8 +109,8 @@ HeadInput head_input(const KernelHead& head) {
   return head_input(*head.q, *head.kv, head.options, head.shapes, head.head);
 }
 
-HeadOutput head_output(KernelHead& head, FloatBlock out) {
-  return {block_of(head.scores), block_of(head.weights), out, head.rows, false};
+HeadOutput head_output(KernelHead& head) {
+  return {block_of(head.scores), block_of(head.weights), block_of(head.out), head.rows, false};
 }
 
 bool project_all(Trace& trace, const PassOptions& options) {
@@ -131,7 +136,7 @@ bool run_rows(Trace& trace, const std::vector<RowTask>& rows, const PassOptions&
   double flops = 0;
   for (const RowTask& part : rows) {
     KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(part.head)];
-    const Index block = preferred_row_block(head_input(kernel), head_output(kernel, concat_block(trace, part.head)));
+    const Index block = preferred_row_block(head_input(kernel), head_output(kernel));
     for (Index row = 0; row < part.count; row += block) {
       tasks.push_back({part.head, part.first + row, std::min(block, part.count - row)});
     }
@@ -142,7 +147,7 @@ bool run_rows(Trace& trace, const std::vector<RowTask>& rows, const PassOptions&
   return share_out(static_cast<Index>(tasks.size()), flops, options, [&](Index index, int worker) {
     const RowTask& task = tasks[static_cast<std::size_t>(index)];
     KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(task.head)];
-    attend_rows(head_input(kernel), task.first, task.count, head_output(kernel, concat_block(trace, task.head)),
+    attend_rows(head_input(kernel), task.first, task.count, head_output(kernel),
                 scratch[static_cast<std::size_t>(worker)]);
   });
 }
@@ -150,7 +155,18 @@ bool run_rows(Trace& trace, const std::vector<RowTask>& rows, const PassOptions&
 bool project_output(Trace& trace, const PassOptions& options) {
   if (!trace.problem.wo) return true;
   if (!trace.out) trace.out.emplace();
-  return project_rows(trace.concat, **trace.problem.wo, trace.problem.bo, *trace.out, options);
+  // The rows of all heads are joined block by block: nobody may ever look at the whole of concat.
+  const Index width = trace.shapes.d_v;
+  std::vector<Matrix> joined(static_cast<std::size_t>(threads_of(options)));
+  const auto rows = [&](Index first, Index count, int worker) {
+    Matrix& block = joined[static_cast<std::size_t>(worker)];
+    block.resize(count, trace.shapes.heads * width);
+    for (std::size_t h = 0; h < trace.heads.size(); ++h) {
+      block.middleCols(static_cast<Index>(h) * width, width) = trace.heads[h].out->middleRows(first, count);
+    }
+    return view_of(block);
+  };
+  return project_blocks(trace.shapes.nq, **trace.problem.wo, trace.problem.bo, *trace.out, options, rows);
 }
 
 void present_cells(Trace& trace, int head) {
@@ -160,13 +176,13 @@ void present_cells(Trace& trace, int head) {
   shown.scores = lazy_cells(kernel, MatrixKind::kScores);
   shown.scaled = lazy_cells(kernel, MatrixKind::kScaled);
   shown.attn = lazy_cells(kernel, MatrixKind::kAttn);
+  shown.out = LazyMatrix([kernel] { return std::shared_ptr<const Matrix>(kernel, &kernel->out); });
 }
 
 void present_rows(Trace& trace, int head, Index first, Index count) {
   const auto h = static_cast<std::size_t>(head);
   const KernelHead& kernel = *trace.kernels[h];
   HeadTrace& shown = trace.heads[h];
-  shown.out.middleRows(first, count) = trace.concat.block(first, head * trace.shapes.d_v, count, trace.shapes.d_v);
   const std::optional<float> sink = head_input(kernel).sink;
   std::transform(kernel.rows.begin() + first, kernel.rows.begin() + first + count, shown.rows.begin() + first,
                  [&](const RowSoftmax& row) { return row_stats(row, sink); });
@@ -196,8 +212,7 @@ bool run_groups(Trace& trace, PackedHeads& packed, const PassOptions& options) {
       if (kv_head_of(shapes, head) != group) continue;
       KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(head)];
       kernel.kv = packed[kv_head];
-      attend_rows(head_input(kernel), 0, shapes.nq, head_output(kernel, concat_block(trace, head)),
-                  scratch[static_cast<std::size_t>(worker)]);
+      attend_rows(head_input(kernel), 0, shapes.nq, head_output(kernel), scratch[static_cast<std::size_t>(worker)]);
     }
   });
 }
@@ -246,7 +261,6 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   const Shapes& shapes = trace.shapes;
   const AttentionOptions& attention = trace.problem.options;
   set_lazy_masks(trace);
-  trace.concat.resize(shapes.nq, shapes.heads * shapes.d_v);
   trace.heads.resize(static_cast<std::size_t>(shapes.heads));
   trace.kernels = std::move(buffers);
   trace.kernels.resize(trace.heads.size());
@@ -266,16 +280,14 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   const double flops = estimated_flops(shapes) / shapes.kv_heads;
   const bool by_groups = computes_whole_groups(shapes.kv_heads, flops, threads_of(options));
   if (!(by_groups ? run_groups(trace, packed, options) : run_blocks(trace, packed, options))) return false;
-  for (HeadTrace& head : trace.heads) {
-    head.out.resize(shapes.nq, shapes.d_v);
-    head.rows.resize(static_cast<std::size_t>(shapes.nq));
-  }
+  for (HeadTrace& head : trace.heads) head.rows.resize(static_cast<std::size_t>(shapes.nq));
   const double copied = static_cast<double>(shapes.nq) * shapes.heads * 100;
   const auto present = [&](Index head, int) {
     present_cells(trace, static_cast<int>(head));
     present_rows(trace, static_cast<int>(head), 0, shapes.nq);
   };
   if (!share_out(shapes.heads, copied, options, present)) return false;
+  set_lazy_concat(trace);
   return project_output(trace, options);
 }
 

@@ -11,10 +11,11 @@
 
 namespace qkv {
 
-// The running sums that let an edit of K or V redo only what it touches.
+// What lets an edit of K or V redo only what it touches: `out` of the head to more digits than float32 has, and how far
+// to trust them.
 struct EditSums {
-  MatrixD out;                    // [Nq, d_v] Σ weights·V, not normalized
-  std::vector<double> magnitude;  // [Nq] Σ weight · largest |V| of the key: what bounds the rounding of `out`
+  Matrix rest;                    // [Nq, d_v] what `out` was rounded by: their sum has some 48 bits
+  std::vector<double> magnitude;  // [Nq] Σ weight · largest |V| of the key: what bounds the rounding of Σ weights·V
   std::vector<double> high;       // [Nq] the largest magnitude since the row was last computed in full
   std::vector<double> high_sum;   // [Nq] the largest Σ weights since then
   std::vector<double> unit;       // [Nq] what Σ weights is multiplied by to be the denominator of RowStats
@@ -30,14 +31,15 @@ struct KernelHead {
   int head = 0;
   Matrix scores;                 // [Nq, Nk] raw; undefined in tiles that the mask hides whole
   Matrix weights;                // [Nq, Nk] not normalized
+  Matrix out;                    // [Nq, d_v]
   std::vector<RowSoftmax> rows;  // Nq
   std::optional<EditSums> sums;  // made at the first edit of K or V
 };
 
 // What the kernels read of a head. Refers to it.
 HeadInput head_input(const KernelHead& head);
-// Where they write. `out` [Nq, d_v].
-HeadOutput head_output(KernelHead& head, FloatBlock out);
+// Where they write.
+HeadOutput head_output(KernelHead& head);
 
 // Fills everything of a trace whose problem and shapes are set. Heads of `buffers` lend their memory where it fits.
 // False when stopped: the trace is then of no use.

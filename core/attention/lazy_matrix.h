@@ -36,6 +36,8 @@ class LazyMatrix {
   const Matrix* operator->() const { return &get(); }
   operator const Matrix&() const { return get(); }
   float operator()(Index row, Index col) const { return get()(row, col); }
+  // Equal shapes and equal numbers.
+  friend bool operator==(const LazyMatrix& a, const Matrix& b) { return a.get() == b; }
 
  private:
   struct State {

@@ -66,19 +66,18 @@ Result<Trace> begin(const Problem& problem, const Shapes& shapes, const PassOpti
 Result<Trace> finish(Trace trace, const PassOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const Shapes& shapes = trace.shapes;
-  trace.concat.resize(shapes.nq, shapes.heads * shapes.d_v);
   for (int head = 0; head < shapes.heads; ++head) {
     const auto h = static_cast<std::size_t>(head);
     const StreamedHead& stream = *trace.streams[h];
     HeadTrace& shown = trace.heads[h];
-    shown.out = *stream.out();
-    trace.concat.middleCols(head * shapes.d_v, shapes.d_v) = shown.out;
+    shown.out = LazyMatrix([held = trace.streams[h]] { return std::shared_ptr<const Matrix>(held, held->out()); });
     const auto& sinks = trace.problem.options.sink;
     const std::optional<float> sink = sinks.empty() ? std::nullopt : std::optional(sinks[h]);
     for (Index row = 0; row < shapes.nq; ++row) {
       shown.rows[static_cast<std::size_t>(row)] = row_stats(stream.row(row), sink);
     }
   }
+  set_lazy_concat(trace);
   if (!project_output(trace, options)) return stopped();
   trace.seconds += seconds_since(start);
   return trace;

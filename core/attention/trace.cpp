@@ -31,17 +31,10 @@ const Matrix* head_of(const std::vector<SharedMatrix>& heads, int head) {
                                                                     : nullptr;
 }
 
-const HeadTrace* head_of(const std::vector<HeadTrace>& heads, int head) {
-  return head >= 0 && static_cast<std::size_t>(head) < heads.size() ? &heads[static_cast<std::size_t>(head)] : nullptr;
-}
-
 const Matrix* head_of(const std::vector<HeadTrace>& heads, int head, LazyMatrix HeadTrace::*member) {
-  const HeadTrace* found = head_of(heads, head);
-  return found ? (found->*member).find() : nullptr;
+  if (head < 0 || static_cast<std::size_t>(head) >= heads.size()) return nullptr;
+  return (heads[static_cast<std::size_t>(head)].*member).find();
 }
-
-// nullptr for a matrix that is not computed yet.
-const Matrix* unless_empty(const Matrix& matrix) { return matrix.size() > 0 ? &matrix : nullptr; }
 
 }  // namespace
 
@@ -63,14 +56,12 @@ const Matrix* Trace::find(MatrixId id) const {
       return head_of(heads, id.head, &HeadTrace::scaled);
     case MatrixKind::kAttn:
       return head_of(heads, id.head, &HeadTrace::attn);
-    case MatrixKind::kHeadsOut: {
-      const HeadTrace* found = head_of(heads, id.head);
-      return found ? unless_empty(found->out) : nullptr;
-    }
+    case MatrixKind::kHeadsOut:
+      return head_of(heads, id.head, &HeadTrace::out);
     case MatrixKind::kKeep:
       return keep.find();
     case MatrixKind::kConcat:
-      return unless_empty(concat);
+      return concat.find();
     case MatrixKind::kOut:
       return out ? &*out : nullptr;
     default: {
@@ -123,6 +114,18 @@ void set_lazy_masks(Trace& trace) {
   }
 }
 
+void set_lazy_concat(Trace& trace) {
+  std::vector<LazyMatrix> outs;
+  for (const HeadTrace& head : trace.heads) outs.push_back(head.out);
+  trace.concat = LazyMatrix([outs, shapes = trace.shapes] {
+    auto whole = std::make_shared<Matrix>(shapes.nq, shapes.heads * shapes.d_v);
+    for (std::size_t h = 0; h < outs.size(); ++h) {
+      whole->middleCols(static_cast<Index>(h) * shapes.d_v, shapes.d_v) = outs[h].get();
+    }
+    return whole;
+  });
+}
+
 Index count_hidden(const Trace& trace) {
   if (trace.heads.empty()) return 0;
   Index hidden = trace.shapes.nq * trace.shapes.nk;
@@ -150,7 +153,9 @@ TraceWarnings find_warnings(const Trace& trace) {
   if (trace.out) {
     warnings.nan_outputs = trace.out->array().isNaN().count();
   } else {
-    for (const HeadTrace& head : trace.heads) warnings.nan_outputs += head.out.array().isNaN().count();
+    for (const HeadTrace& head : trace.heads) {
+      if (const Matrix* values = head.out.find()) warnings.nan_outputs += values->array().isNaN().count();
+    }
   }
   return warnings;
 }

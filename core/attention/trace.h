@@ -27,7 +27,7 @@ struct HeadTrace {
   LazyMatrix scores;           // [Nq, Nk] raw QKᵀ, of the rotated Q and K where there is a rope
   LazyMatrix scaled;           // [Nq, Nk] after scale, softcap, ALiBi and bias, before masking
   LazyMatrix attn;             // [Nq, Nk] weights: rows sum to 1 less the sink, hidden cells exactly 0, dead rows 0
-  Matrix out;                  // [Nq, d_v] attn·V; hidden V is never touched, not even NaN
+  LazyMatrix out;              // [Nq, d_v] attn·V; hidden V is never touched, not even NaN
   std::vector<RowStats> rows;  // Nq
 };
 
@@ -43,7 +43,7 @@ struct Trace {
   LazyMatrix keep;                               // [Nq, Nk], 1 = visible (float for the heat maps)
   std::vector<LazyMatrix> alibi;  // H × [Nq, Nk], what ALiBi adds; empty where it is off or N² too large
   std::vector<HeadTrace> heads;   // H
-  Matrix concat;                  // [Nq, H·d_v]
+  LazyMatrix concat;              // [Nq, H·d_v]
   std::optional<Matrix> out;      // [Nq, d_out], where there is a W^O
   double seconds = 0;             // wall time of the pass
 
@@ -92,6 +92,9 @@ void for_each_strip(const MatrixSource& source, Visit visit) {
 
 // Makes `keep` and `alibi` of a trace whose problem and shapes are set, for when they are looked at.
 void set_lazy_masks(Trace& trace);
+
+// Makes `concat` of a trace whose heads have their `out`, for when it is looked at.
+void set_lazy_concat(Trace& trace);
 
 // Hidden cells of the mask, of one head.
 Index count_hidden(const Trace& trace);

@@ -77,10 +77,6 @@ class Patch {
     std::vector<std::uint8_t> redo;  // [Nq], 1 = by attend_rows(); empty where the head is not touched
   };
 
-  FloatBlock out_of(int head) const {
-    const Index width = trace_.shapes.d_v;
-    return {trace_.concat.data() + head * width, trace_.shapes.nq, width, trace_.concat.cols()};
-  }
   const Matrix& values_of(int head) const {
     return *trace_.v[static_cast<std::size_t>(kv_head_of(trace_.shapes, head))];
   }
@@ -233,14 +229,13 @@ class Patch {
     return parts;
   }
 
-  // Patches rows and shows them, while they are in a cache.
+  // Patches rows, and shows their statistics.
   void patch_part(const RowTask& part) {
     Head& plan = heads_[static_cast<std::size_t>(part.head)];
     KernelHead& kernel = kernel_of(part.head);
     HeadTrace& shown = trace_.heads[static_cast<std::size_t>(part.head)];
-    if (plan.makes_sums) reset_sums(kernel, part.first, part.count, out_of(part.head));
-    patch_rows(kernel, plan.edit, values_of(part.head), part.first, part.count, out_of(part.head), block_of(shown.out),
-               plan.redo);
+    if (plan.makes_sums) reset_sums(kernel, part.first, part.count);
+    patch_rows(kernel, plan.edit, values_of(part.head), part.first, part.count, plan.redo);
     if (!plan.edit.reweighs()) return;
     const std::optional<float> sink = head_input(kernel).sink;
     for (Index row = part.first; row < part.first + part.count; ++row) {
@@ -279,7 +274,7 @@ class Patch {
     return share_out(static_cast<Index>(redone_.size()), [&](Index index) {
       const RowTask& task = redone_[static_cast<std::size_t>(index)];
       KernelHead& kernel = *trace_.kernels[static_cast<std::size_t>(task.head)];
-      if (kernel.sums) reset_sums(kernel, task.first, task.count, out_of(task.head));
+      if (kernel.sums) reset_sums(kernel, task.first, task.count);
     });
   }
 
@@ -297,6 +292,7 @@ class Patch {
       report_.weights.push_back(changed_weights(plan));
       any = any || plan.touched;
     }
+    if (any) set_lazy_concat(trace_);
     const auto same = [](const std::optional<SharedMatrix>& a, const std::optional<SharedMatrix>& b) {
       return a.has_value() == b.has_value() && (!a || a->same_storage(*b));
     };

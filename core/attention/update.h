@@ -33,8 +33,8 @@ struct UpdateReport {
 //   W^O            redoes the output alone.
 // Everything else, and all of the float64 path, is a full pass in the memory that the old trace had. Finds out itself
 // what changed; matrices that share storage did not. Results are within the bound of a full pass, however many edits
-// went before: sums are kept in float64, and a row that loses more than half of what its rounding came from is redone.
-// A row that is redone has the bits of a full pass. Errors as forward(); the old trace is gone then.
+// went before: outputs are kept to some 48 bits, and a row that loses more than half of what its rounding came from is
+// redone. A row that is redone has the bits of a full pass. Errors as forward(); the old trace is gone then.
 Result<Trace> update(Trace trace, const Problem& edited, const PassOptions& options = {},
                      UpdateReport* report = nullptr);
 

@@ -132,7 +132,7 @@ std::vector<NamedArray> arrays_of(const Trace& trace) {
   arrays.push_back(head_array(MatrixKind::kK, trace.k, shared));
   arrays.push_back(head_array(MatrixKind::kV, trace.v, shared));
   const auto& heads = trace.heads;
-  const auto member = [](const auto HeadTrace::*matrix) {
+  const auto member = [](const LazyMatrix HeadTrace::*matrix) {
     return [matrix](const HeadTrace& head) -> const Matrix& { return head.*matrix; };
   };
   const bool holds_cells = trace.streams.empty();
@@ -150,7 +150,7 @@ std::vector<NamedArray> arrays_of(const Trace& trace) {
     arrays.push_back(head_array(MatrixKind::kAttn, heads, member(&HeadTrace::attn)));
   }
   arrays.push_back(head_array(MatrixKind::kHeadsOut, heads, member(&HeadTrace::out)));
-  arrays.push_back(stacked_array<float>(MatrixKind::kConcat, trace.concat));
+  arrays.push_back(stacked_array<float>(MatrixKind::kConcat, trace.concat.get()));
   if (trace.problem.wo) arrays.push_back(stacked_array<float>(MatrixKind::kWo, trace.problem.wo->get()));
   if (trace.problem.bo) arrays.push_back(stacked_array<float>(MatrixKind::kBo, trace.problem.bo->get()));
   if (trace.out) arrays.push_back(stacked_array<float>(MatrixKind::kOut, *trace.out));

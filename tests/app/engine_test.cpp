@@ -91,7 +91,7 @@ TEST_CASE("an edit of a result that was taken back patches it, at once where tha
     REQUIRE(shown != nullptr);
     const Result<Trace> fresh = forward(session.problem);
     REQUIRE(fresh.ok());
-    const auto off = (shown->trace.concat - fresh.value().concat).cwiseAbs().maxCoeff();
+    const auto off = (*shown->trace.concat - *fresh.value().concat).cwiseAbs().maxCoeff();
     CHECK(off <= 1e-5f);  // weights of 400 keys times values up to 4, rounded in float32
     const TraceDigest whole = digest(fresh.value());
     for (std::size_t head = 0; head < 4; ++head) {

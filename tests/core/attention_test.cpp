@@ -94,7 +94,7 @@ TEST_SUITE("forward") {
     for (const float level : {0.0f, 1.0f, -1e20f, 3e38f}) {
       const Trace trace = run(direct(Matrix::Ones(2, 1), Matrix::Constant(4, 1, level), Matrix::Ones(4, 2)));
       CHECK((trace.heads[0].attn->array() == 0.25f).all());
-      CHECK((trace.heads[0].out.array() == 1.0f).all());
+      CHECK((trace.heads[0].out->array() == 1.0f).all());
     }
   }
 
@@ -126,7 +126,7 @@ TEST_SUITE("forward") {
     const Trace trace = run(problem);  // queries 0 and 1 stand before the first key
     for (const HeadTrace& head : trace.heads) {
       CHECK((head.attn->topRows(2).array() == 0.0f).all());
-      CHECK((head.out.topRows(2).array() == 0.0f).all());
+      CHECK((head.out->topRows(2).array() == 0.0f).all());
       CHECK(head.rows[0].visible == 0);
       CHECK(head.rows[0].denominator == 0);
       CHECK(head.rows[0].max == 0);
@@ -146,9 +146,9 @@ TEST_SUITE("forward") {
       source_of(problem).v[0].edit()(70, 1) = value;
       const Trace trace = run(problem);
       const Matrix& out = trace.heads[0].out;
-      CHECK(out.topRows(70) == clean.heads[0].out.topRows(70));
-      CHECK(out.col(0) == clean.heads[0].out.col(0));
-      CHECK(out.col(2) == clean.heads[0].out.col(2));
+      CHECK(out.topRows(70) == clean.heads[0].out->topRows(70));
+      CHECK(out.col(0) == clean.heads[0].out->col(0));
+      CHECK(out.col(2) == clean.heads[0].out->col(2));
       for (Index i = 70; i < 130; ++i) {
         CHECK((std::isnan(value) ? std::isnan(out(i, 1)) : out(i, 1) == value));
       }
@@ -169,15 +169,15 @@ TEST_SUITE("forward") {
     source_of(with_q).q[0].edit()(50, 4) = kNan;
     const Trace q = run(with_q);
     for (Index i = 0; i < 100; ++i) {
-      CHECK(q.heads[0].out.row(i).array().isNaN().any() == (i == 50));
-      if (i != 50) CHECK(q.heads[0].out.row(i) == clean.heads[0].out.row(i));
+      CHECK(q.heads[0].out->row(i).array().isNaN().any() == (i == 50));
+      if (i != 50) CHECK(q.heads[0].out->row(i) == clean.heads[0].out->row(i));
     }
     CHECK(q.heads[0].attn->row(50).leftCols(51).array().isNaN().all());
     CHECK((q.heads[0].attn->row(50).rightCols(49).array() == 0.0f).all());
 
     source_of(problem).k[0].edit()(80, 0) = kInf;
     const Trace k = run(problem);
-    CHECK(k.heads[0].out.topRows(80) == clean.heads[0].out.topRows(80));
+    CHECK(k.heads[0].out->topRows(80) == clean.heads[0].out->topRows(80));
     CHECK(k.heads[0].attn->topRows(80) == clean.heads[0].attn->topRows(80));
     CHECK((k.heads[0].scores->col(80).array().abs() == kInf).all());
   }

@@ -133,7 +133,7 @@ TEST_CASE("a layer with projections, biases and causal heads agrees with float64
   // by half an ulp; softmax and the weighted sums pass on less than that, beside half an ulp of their own.
   CHECK(worst_ulps_of_largest(of_heads(trace, MatrixKind::kAttn), expected(file, "attn")) <= 1);
   CHECK(worst_ulps_of_largest(of_heads(trace, MatrixKind::kHeadsOut), expected(file, "heads_out")) <= 1);
-  CHECK(worst_ulps_of_largest({&trace.concat}, expected(file, "concat")) <= 1);
+  CHECK(worst_ulps_of_largest({&*trace.concat}, expected(file, "concat")) <= 1);
   REQUIRE(trace.out.has_value());
   CHECK(worst_ulps_of_largest({&*trace.out}, expected(file, "out")) <= 1);
 }
@@ -169,7 +169,7 @@ TEST_CASE("a trained encoder's layers agree with what the model itself computed"
       CHECK(worst_difference(of_heads(trace, MatrixKind::kScaled), expected(file, l + "scores")) <= 5e-5);
       CHECK(worst_difference(of_heads(trace, MatrixKind::kAttn), expected(file, l + "attn")) <= 5e-6);
       CHECK(worst_difference(of_heads(trace, MatrixKind::kHeadsOut), expected(file, l + "o")) <= 5e-5);
-      CHECK(worst_difference({&trace.concat}, expected(file, l + "concat")) <= 5e-5);
+      CHECK(worst_difference({&*trace.concat}, expected(file, l + "concat")) <= 5e-5);
       REQUIRE(trace.out.has_value());
       CHECK(worst_difference({&*trace.out}, expected(file, l + "out")) <= 5e-5);
     }

@@ -101,7 +101,7 @@ TEST_SUITE("float32 pass") {
     o.key_valid[63] = 0;
     apply();
     CHECK(find_warnings(trace).dead_rows == 64);
-    CHECK((trace.concat.array() == 0).all());
+    CHECK((trace.concat->array() == 0).all());
     for (std::size_t key = 64; key-- > 0;) {
       o.key_valid[key] = 1;
       apply();

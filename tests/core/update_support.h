@@ -53,7 +53,7 @@ inline Excess compare(const Trace& trace, const Trace& exact) {
     const Matrix& v = *exact.v[static_cast<std::size_t>(kv_head_of(exact.shapes, head))];
     const Eigen::VectorXd size = want.cast<double>() * v.cast<double>().cwiseAbs().rowwise().maxCoeff();
     for (Index row = 0; row < exact.shapes.nq; ++row) {
-      const double error = (trace.heads[h].out.row(row).cast<double>() - exact.heads[h].out.row(row).cast<double>())
+      const double error = (trace.heads[h].out->row(row).cast<double>() - exact.heads[h].out->row(row).cast<double>())
                                .cwiseAbs()
                                .maxCoeff();
       if (error > 0) worst.out = std::max(worst.out, error / (rounding * size[row] + 1e-30));

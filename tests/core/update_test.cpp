@@ -179,8 +179,8 @@ TEST_SUITE("update") {
         matrix->edit()(6, 2) = value;
         trace = edited(std::move(trace), problem);
         const Trace fresh = pass(problem, Arithmetic::kFloat32);
-        for (Index i = 0; i < fresh.concat.size(); ++i) {
-          const float got = trace.concat.data()[i], want = fresh.concat.data()[i];
+        for (Index i = 0; i < fresh.concat->size(); ++i) {
+          const float got = trace.concat->data()[i], want = fresh.concat->data()[i];
           CHECK(std::isnan(got) == std::isnan(want));
           if (std::isinf(want)) CHECK(got == want);
           if (std::isfinite(want)) CHECK(got == doctest::Approx(want).epsilon(1e-5));
@@ -192,6 +192,27 @@ TEST_SUITE("update") {
       source = clean;
       trace = edited(std::move(trace), problem);
       check_near(trace.concat, before, 1e-6f);
+    }
+  }
+
+  TEST_CASE("values near the ends of float32 do not drift") {
+    // Subnormal ones, whose every rounding is as large as the last; ones of few digits to spare; the largest.
+    for (const float size : {1e-40f, 1e-36f, 1e-30f, 3e38f}) {
+      CAPTURE(size);
+      Problem problem = random_problem(1, 1, 12, 12, 4, 6);
+      Matrix& first = source_of(problem).v[0].edit();
+      first = (first / first.cwiseAbs().maxCoeff() * size).eval();
+      Trace trace = pass(problem, Arithmetic::kFloat32);
+      std::mt19937 random(5);
+      std::uniform_real_distribution<float> value(-1, 1);
+      for (int n = 0; n < 600; ++n) {
+        source_of(problem).v[0].edit()(static_cast<Index>(random() % 12), static_cast<Index>(random() % 6)) =
+            size * value(random);
+        trace = edited(std::move(trace), problem);
+      }
+      const Trace exact = pass(problem, Arithmetic::kFloat64);
+      const double off = (trace.concat->cast<double>() - exact.concat->cast<double>()).cwiseAbs().maxCoeff();
+      CHECK(off <= 4 * std::max(0x1p-149, 0x1p-24 * static_cast<double>(size)));
     }
   }
 

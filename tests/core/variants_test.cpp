@@ -149,7 +149,7 @@ TEST_SUITE("variants") {
     const Trace padded = with(problem, {.key_valid = {1, 0, 1, 1, 1}});
     CHECK(hidden.heads[0].attn.get() == padded.heads[0].attn.get());
     const Trace shifted = with(problem, {.bias = SharedMatrix(Matrix::Constant(3, 5, 2))});
-    CHECK((shifted.concat - with(problem, {}).concat).array().abs().maxCoeff() <= 0x1p-23f);
+    CHECK((*shifted.concat - *with(problem, {}).concat).array().abs().maxCoeff() <= 0x1p-23f);
   }
 
   TEST_CASE("a very negative sink changes nothing, a very large one takes all, others shrink a row alike") {
@@ -175,7 +175,7 @@ TEST_SUITE("variants") {
     }
     // The larger of a visible score and the sink is the maximum, so that neither overflows.
     CHECK(some.heads[1].rows[0].max >= 3);
-    CHECK(with(problem, {.sink = {3e38f, 3e38f}}).heads[0].out.allFinite());
+    CHECK(with(problem, {.sink = {3e38f, 3e38f}}).heads[0].out->allFinite());
   }
 
   TEST_CASE("a row whose window holds padding alone is dead, with a sink too") {
@@ -183,7 +183,7 @@ TEST_SUITE("variants") {
     const Trace trace = with(problem, {.key_valid = {1, 0, 1, 1}, .window = 1, .sink = {2}});
     CHECK(find_warnings(trace).dead_rows == 1);
     CHECK((trace.heads[0].attn->row(1).array() == 0).all());
-    CHECK((trace.heads[0].out.row(1).array() == 0).all());
+    CHECK((trace.heads[0].out->row(1).array() == 0).all());
     CHECK(trace.heads[0].rows[1].sink == 0);
     CHECK(trace.heads[0].rows[1].denominator == 0);
     CHECK(expected_row_sum(trace, 0, 1) == 0);

@@ -1,4 +1,4 @@
-// Adds what edited keys change to the running sums of output rows, on the best SIMD target.
+// Adds what edited keys change to output rows, on the best SIMD target.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,17 @@ struct KeyPatch {
   const double *weight_before = nullptr, *weight_after = nullptr;  // [rows], not normalized; 0 and 0 = untouched
 };
 
-// out = sums / Σ weights after sums += weight_after · value_after − weight_before · value_before of each key.
+// Σ weights of a row before and after: `after` NaN leaves its output as it is.
+struct SumPatch {
+  double before = 0, after = 0;
+};
+
+// out + rest, the output and what it was rounded by, from Σ weights·V / Σ weights before to the same after. Σ weights·V
+// is the two times sum.before, and each key adds weight_after · value_after − weight_before · value_before.
 struct RowsPatch {
-  Index rows = 0, d_v = 0;
-  double* sums = nullptr;               // [rows, d_v]
-  const double* normalizers = nullptr;  // [rows], 1 / Σ weights; NaN: the row's out is left as it is
+  std::span<const SumPatch> sums;  // of each row
   std::span<const KeyPatch> keys;
-  FloatBlock out, shown;  // [rows, d_v] each: the same numbers in two places
+  FloatBlock out, rest;  // [rows, d_v]; finite
 };
 void patch_rows_of(const RowsPatch& patch);
 
