@@ -109,6 +109,30 @@ HWY_INLINE void fetch_cells(const float* cells, Index stride) {
   for (size_t r = 0; r < kRows; ++r) __builtin_prefetch(cells + static_cast<Index>(r) * stride, 1);
 }
 
+// Panels that come from memory, being more than caches hold, are asked for while the ones before are used: a panel may
+// be a page, at whose start the processor's own foresight ends.
+class PanelFetch {
+ public:
+  // What follows `columns`, those of `vecs` vectors, in equal parts beside `tiles` tiles; nothing where that cannot
+  // pay.
+  HWY_INLINE PanelFetch(const Panels& panels, const float* columns, Index vecs, Index tiles) {
+    constexpr Index kFar = 1 << 19, kFewTiles = 4;  // floats; tiles
+    const float* const end = panels.panel(panels_of(panels.cols));
+    if (end - panels.cells.data() <= kFar || tiles < kFewTiles) return;
+    const Index span = std::max(vecs * kStep, kPanel) * panels.rows;
+    next_ = columns + span;
+    step_ = end - next_ >= span ? round_up((span + tiles - 1) / tiles, kPanel) : 0;
+  }
+  HWY_INLINE void beside_tile() {
+    for (Index n = 0; n < step_; n += kPanel) __builtin_prefetch(next_ + n);
+    next_ += step_;
+  }
+
+ private:
+  const float* next_ = nullptr;
+  Index step_ = 0;  // floats for each tile
+};
+
 // QKᵀ of a block of rows to `cells`, but for panels of keys that no row of a group sees.
 struct ScoreJob {
   const RowBlock& block;
@@ -120,7 +144,9 @@ struct ScoreJob {
     const float* const columns = panel_vector(k, 0, vec);
     const Index key = vec * kStep, first = key / kPanel * kPanel;
     const Index last = round_up(key + static_cast<Index>(kVecs) * kStep, kPanel);
+    PanelFetch fetch(k, columns, kVecs, (end - row) / static_cast<Index>(kRows));
     for (; row < end; row += static_cast<Index>(kRows)) {
+      fetch.beside_tile();
       const KeyRange seen = block.groups[row / kGroupRows];
       if (seen.last <= first || seen.first >= last) continue;
       float* const cells = block.cells(row, keys.first) + (key - keys.first);
