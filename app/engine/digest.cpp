@@ -85,23 +85,22 @@ void sample_rows(const Trace& trace, int head, HeadDigest& result) {
   result.sampled = rows < nq;
 }
 
+void digest_values(const Trace& trace, int head, bool has_outputs, HeadDigest& result) {
+  if (has_outputs) result.outputs = extent_of(trace, {MatrixKind::kHeadsOut, head});
+  result.values = result.outputs;
+  for (const MatrixKind kind : {MatrixKind::kQ, MatrixKind::kK, MatrixKind::kV}) {
+    result.values = merge(result.values, extent_of(trace, {kind, head}));
+  }
+}
+
 HeadDigest digest_streamed(const Trace& trace, int head, bool refining) {
   HeadDigest result;
   const StreamedHead& stream = *trace.streams[static_cast<std::size_t>(head)];
   result.weights = seen_extent(stream, MatrixKind::kAttn);
   result.scores = merge(seen_extent(stream, MatrixKind::kScores), seen_extent(stream, MatrixKind::kScaled));
-  for (const MatrixKind kind : {MatrixKind::kQ, MatrixKind::kK, MatrixKind::kV, MatrixKind::kHeadsOut}) {
-    const bool known = kind != MatrixKind::kHeadsOut || !refining;
-    if (known) result.values = merge(result.values, extent_of(trace, {kind, head}));
-  }
+  digest_values(trace, head, !refining, result);
   if (!refining) sample_rows(trace, head, result);
   return result;
-}
-
-void digest_values(const Trace& trace, int head, HeadDigest& result) {
-  for (const MatrixKind kind : {MatrixKind::kQ, MatrixKind::kK, MatrixKind::kV, MatrixKind::kHeadsOut}) {
-    result.values = merge(result.values, extent_of(trace, {kind, head}));
-  }
 }
 
 HeadDigest digest_head(const Trace& trace, int head, bool any_hidden) {
@@ -111,7 +110,7 @@ HeadDigest digest_head(const Trace& trace, int head, bool any_hidden) {
   for (const MatrixKind kind : {MatrixKind::kScores, MatrixKind::kAlibi, MatrixKind::kScaled}) {
     result.scores = merge(result.scores, extent_of(trace, {kind, head}));
   }
-  digest_values(trace, head, result);
+  digest_values(trace, head, true, result);
   return result;
 }
 
@@ -127,7 +126,7 @@ HeadDigest digest_kernel_head(const Trace& trace, int head, std::vector<RowDiges
   }
   result.stats = stats.value();
   result.scores = merge(result.scores, alibi_extent(trace, head));
-  digest_values(trace, head, result);
+  digest_values(trace, head, true, result);
   result.rows = std::move(rows);
   return result;
 }
@@ -220,10 +219,13 @@ TraceDigest digest(const Trace& trace, ThreadPool* pool, TraceDigest* previous, 
     add(ScaleGroup::kWeights, head.weights);
     add(ScaleGroup::kScores, head.scores);
     add(ScaleGroup::kValues, head.values);
+    add(ScaleGroup::kConcat, head.outputs);
     result.worst_row_sum = std::max(result.worst_row_sum, head.worst_row_sum);
   }
   for (const MatrixKind kind : kAllMatrixKinds) {
-    if (!is_per_head(kind) && kind != MatrixKind::kKeep) add(scale_group(kind), extent_of(trace, {kind, 0}));
+    // Concat is the outputs of the heads, and made only when somebody looks at it.
+    const bool is_known = is_per_head(kind) || kind == MatrixKind::kKeep || kind == MatrixKind::kConcat;
+    if (!is_known) add(scale_group(kind), extent_of(trace, {kind, 0}));
   }
   result.warnings = find_warnings(trace);
   return result;

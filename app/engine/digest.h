@@ -16,6 +16,7 @@ struct HeadDigest {
   HeadStats stats;
   bool sampled = false;                  // the statistics are of some rows only, spread evenly: the head is streamed
   FiniteExtent weights, scores, values;  // visible weights; S and scaled; Q, K, V and O
+  FiniteExtent outputs;                  // O alone
   double worst_row_sum = 0;              // see TraceDigest
   Index unnormalised_rows = 0;           // of given weights: rows that do not sum to 1
   std::vector<RowDigest> rows = {};      // Nq, of the float32 path: what the next edit keeps

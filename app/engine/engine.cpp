@@ -48,8 +48,11 @@ void make_shown(const Computed& computed, const PassOptions& options) {
     if (trace.problem.options.alibi) shown.push_back({MatrixKind::kAlibi, head});
   } else if (view.tab == Tab::kHeads) {
     for (int head = 0; head < trace.shapes.heads; ++head) shown.push_back({MatrixKind::kAttn, head});
+  } else if (view.tab == Tab::kConcat) {
+    shown.push_back({MatrixKind::kConcat});
   }
-  if (!shown.empty() && computed.digest.hidden > 0) shown.push_back({MatrixKind::kKeep, 0});
+  const bool shows_cells = view.tab == Tab::kHead || view.tab == Tab::kHeads;
+  if (shows_cells && computed.digest.hidden > 0) shown.push_back({MatrixKind::kKeep, 0});
   options.pool->run(std::ssize(shown), [&](std::ptrdiff_t n, int) {
     if (is_stopped(options.stop)) return;
     try {

@@ -38,6 +38,7 @@ void check_near(const HeadDigest& got, const HeadDigest& want, double tolerance)
   CHECK(std::abs(got.weights.positive - want.weights.positive) <= tolerance);
   check_near(got.scores, want.scores, tolerance);
   check_near(got.values, want.values, tolerance);
+  check_near(got.outputs, want.outputs, tolerance);
 }
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -60,6 +61,7 @@ void check_same(const TraceDigest& got, const TraceDigest& want) {
     CHECK(same(a.weights, b.weights));
     CHECK(same(a.scores, b.scores));
     CHECK(same(a.values, b.values));
+    CHECK(same(a.outputs, b.outputs));
     CHECK(a.worst_row_sum == b.worst_row_sum);
   }
   CHECK(got.hidden == want.hidden);
@@ -81,7 +83,9 @@ TEST_CASE("the float32 path is told as the float64 one, whatever the options") {
     if (n % 4 == 2) source.q[0].edit().row(0).setConstant(kInf);
     if (n % 4 == 3 && problem.options.bias) problem.options.bias->edit()(0, 0) = -kInf;
     const TraceDigest exact = digest(pass(problem, Arithmetic::kFloat64));
-    const TraceDigest got = digest(pass(problem, Arithmetic::kFloat32));
+    const Trace trace = pass(problem, Arithmetic::kFloat32);
+    const TraceDigest got = digest(trace);
+    check_near(extent_of(got, ScaleGroup::kConcat), finite_extent(*trace.concat), 0);
     for (std::size_t h = 0; h < exact.heads.size(); ++h) check_near(got.heads[h], exact.heads[h], 2e-4);
     CHECK(got.hidden == exact.hidden);
     CHECK(got.worst_row_sum <= 1e-5);
