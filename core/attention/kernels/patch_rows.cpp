@@ -13,8 +13,6 @@ HWY_BEFORE_NAMESPACE();
 namespace qkv::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using D = hn::ScalableTag<double>;
-
 // What a key adds to a row, divided by the row's sum.
 struct Change {
   const double *value_before, *value_after;  // [d_v]
