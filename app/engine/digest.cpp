@@ -85,8 +85,10 @@ void sample_rows(const Trace& trace, int head, HeadDigest& result) {
   result.sampled = rows < nq;
 }
 
-void digest_values(const Trace& trace, int head, bool has_outputs, HeadDigest& result) {
-  if (has_outputs) result.outputs = extent_of(trace, {MatrixKind::kHeadsOut, head});
+void digest_values(const Trace& trace, int head, HeadDigest& result) {
+  const MatrixId outputs = {MatrixKind::kHeadsOut, head};
+  // What reads them while they are being computed gets NaN for the rest.
+  if (trace.find(outputs) != nullptr) result.outputs = extent_of(trace, outputs);
   result.values = result.outputs;
   for (const MatrixKind kind : {MatrixKind::kQ, MatrixKind::kK, MatrixKind::kV}) {
     result.values = merge(result.values, extent_of(trace, {kind, head}));
@@ -98,7 +100,7 @@ HeadDigest digest_streamed(const Trace& trace, int head, bool refining) {
   const StreamedHead& stream = *trace.streams[static_cast<std::size_t>(head)];
   result.weights = seen_extent(stream, MatrixKind::kAttn);
   result.scores = merge(seen_extent(stream, MatrixKind::kScores), seen_extent(stream, MatrixKind::kScaled));
-  digest_values(trace, head, !refining, result);
+  digest_values(trace, head, result);
   if (!refining) sample_rows(trace, head, result);
   return result;
 }
@@ -110,7 +112,7 @@ HeadDigest digest_head(const Trace& trace, int head, bool any_hidden) {
   for (const MatrixKind kind : {MatrixKind::kScores, MatrixKind::kAlibi, MatrixKind::kScaled}) {
     result.scores = merge(result.scores, extent_of(trace, {kind, head}));
   }
-  digest_values(trace, head, true, result);
+  digest_values(trace, head, result);
   return result;
 }
 
@@ -126,7 +128,7 @@ HeadDigest digest_kernel_head(const Trace& trace, int head, std::vector<RowDiges
   }
   result.stats = stats.value();
   result.scores = merge(result.scores, alibi_extent(trace, head));
-  digest_values(trace, head, true, result);
+  digest_values(trace, head, result);
   result.rows = std::move(rows);
   return result;
 }

@@ -142,7 +142,7 @@ bool run_heads(Trace& trace, const StopFlag* stop) {
       }
     }
   }
-  trace.concat = Matrix(concat.cast<float>());
+  set_lazy_concat(trace);
   if (!trace.problem.wo) return true;
   // From the unrounded concat, so that the output is off by its own rounding alone.
   trace.out = affine(concat, **trace.problem.wo, trace.problem.bo, stop);

@@ -281,12 +281,13 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   const bool by_groups = computes_whole_groups(shapes.kv_heads, flops, threads_of(options));
   if (!(by_groups ? run_groups(trace, packed, options) : run_blocks(trace, packed, options))) return false;
   for (HeadTrace& head : trace.heads) head.rows.resize(static_cast<std::size_t>(shapes.nq));
-  const double copied = static_cast<double>(shapes.nq) * shapes.heads * 100;
+  // An exponential and a division for each row.
+  const double statistics = static_cast<double>(shapes.nq) * shapes.heads * 100;
   const auto present = [&](Index head, int) {
     present_cells(trace, static_cast<int>(head));
     present_rows(trace, static_cast<int>(head), 0, shapes.nq);
   };
-  if (!share_out(shapes.heads, copied, options, present)) return false;
+  if (!share_out(shapes.heads, statistics, options, present)) return false;
   set_lazy_concat(trace);
   return project_output(trace, options);
 }

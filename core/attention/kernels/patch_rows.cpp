@@ -1,6 +1,5 @@
 #include "core/attention/kernels/patch_rows.h"
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
