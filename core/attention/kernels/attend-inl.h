@@ -60,6 +60,7 @@ struct RowBlock {
   Index q_stride;
   bool whole_rows;  // the cells are those of all keys, not of one key block
   bool in_place;    // they are where the weights are wanted
+  bool streams;     // weights are written past the caches, which could not hold them
   float* first_cell;
   Index stride;  // of the cells
   Index sums_stride;
@@ -103,10 +104,13 @@ struct PlainScoreJob {
   }
 };
 
-// Asks for cells that are written soon, of which no cache has anything yet.
-template <size_t kRows>
+// Asks for the cells of a tile that are written soon, of which no cache has anything yet.
+template <size_t kRows, size_t kVecs>
 HWY_INLINE void fetch_cells(const float* cells, Index stride) {
-  for (size_t r = 0; r < kRows; ++r) __builtin_prefetch(cells + static_cast<Index>(r) * stride, 1);
+  for (size_t r = 0; r < kRows; ++r) {
+    const float* const row = cells + static_cast<Index>(r) * stride;
+    for (Index col = 0; col < static_cast<Index>(kVecs) * kStep; col += kPanel) __builtin_prefetch(row + col, 1);
+  }
 }
 
 // Panels that come from memory, being more than caches hold, are asked for while the ones before are used: a panel may
@@ -150,7 +154,7 @@ struct ScoreJob {
       const KeyRange seen = block.groups[row / kGroupRows];
       if (seen.last <= first || seen.first >= last) continue;
       float* const cells = block.cells(row, keys.first) + (key - keys.first);
-      if (block.in_place) fetch_cells<kRows>(cells + static_cast<Index>(kVecs) * kStep, block.stride);
+      if (block.in_place) fetch_cells<kRows, kVecs>(cells + static_cast<Index>(kVecs) * kStep, block.stride);
       multiply_tile<kRows, kVecs>(block.q + row * block.q_stride, block.q_stride, columns, k.panel_stride(), k.rows,
                                   StoreTile{cells, block.stride});
     }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/attention/kernels/head_rows.h"
+#include "hwy/cache_control.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/attention/kernels/attend.cpp"
@@ -155,10 +156,17 @@ void place_queries(RowBlock& block) {
   block.q = block.scratch.q.data();
 }
 
-// True where scores can become weights in the place of these: whole panels lie there as they do in scratch memory.
-bool fits_in_place(const FloatBlock& weights) {
+// True where whole panels lie as they do in scratch memory.
+bool has_whole_panels(const FloatBlock& weights) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(weights.data) % AlignedBuffer::kAlignment == 0;
   return aligned && weights.cols % kPanel == 0 && weights.stride % kPanel == 0;
+}
+
+// Weights of which little would be left in a cache when somebody reads them. What is written there without a look at
+// what was there before need not be fetched, and K and V stay.
+bool is_large(const FloatBlock& weights) {
+  constexpr Index kLarge = 1 << 20;
+  return weights.rows * weights.cols >= kLarge;
 }
 
 void reserve(const HeadInput& input, const HeadOutput& output, const RowBlock& block, KernelScratch::Impl& scratch) {
@@ -175,6 +183,8 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
   if (count <= 0) return;
   const Index nk = input.kv->keys();
   const bool whole_rows = static_cast<bool>(output.weights);
+  const bool whole_panels = whole_rows && has_whole_panels(output.weights);
+  const bool streams = whole_panels && is_large(output.weights);
   const Index most = block_rows(input, whole_rows), blocks = (count + most - 1) / most;
   const Index rows = std::min(round_up((count + blocks - 1) / blocks, kGroupRows), most);
   RowBlock block = {.input = input,
@@ -185,7 +195,8 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
                     .q = nullptr,
                     .q_stride = 0,
                     .whole_rows = whole_rows,
-                    .in_place = whole_rows && fits_in_place(output.weights),
+                    .in_place = whole_panels && !streams,  // scores become weights in the place of these
+                    .streams = streams,
                     .first_cell = nullptr,
                     // Not a power of two, which would put all rows in the same places of a cache.
                     .stride = round_up(whole_rows ? nk : std::min(nk, kKeyBlock), kKeyBlock) + kPanel,
@@ -203,6 +214,7 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
     attend_all_keys(block);
     for (Index r = 0; r < block.rows; ++r) finish_row(block, r);
   }
+  if (streams) hwy::FlushStream();
 }
 
 const char* target_name() { return hwy::TargetName(HWY_TARGET); }

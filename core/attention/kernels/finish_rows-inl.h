@@ -50,11 +50,21 @@ struct FinishFarWeight {
   }
 };
 
-// to[i] = finish(from + i) for i in [key, end).
+// to[i] = finish(from + i) for i in [key, end). `streams`: past the caches, all of them whole vectors.
 template <class Finish>
-HWY_INLINE void finish_weights(const float* from, float* to, Index key, Index end, const Finish& finish) {
+HWY_INLINE void finish_weights(const float* from, float* to, Index key, Index end, bool streams, const Finish& finish) {
+  if (streams) {
+    for (; key < end; key += kStep) hn::Stream(finish(from + key), F(), to + key);
+    return;
+  }
   for (; key + kStep <= end; key += kStep) hn::StoreU(finish(from + key), F(), to + key);
   if (key < end) store_some(finish(from + key), to + key, end - key);
+}
+
+// The same for weights that are 0.
+HWY_INLINE void clear_weights(float* to, Index key, Index end, bool streams) {
+  if (!streams) return clear(to + key, to + end);
+  for (; key < end; key += kStep) hn::Stream(hn::Zero(F()), F(), to + key);
 }
 
 // The weights of a row times `factor`, with the exponent of the row. Written in whole vectors but for the last of the
@@ -64,17 +74,17 @@ inline void write_weights(const RowBlock& block, Index row, std::int32_t exponen
   const KeyRange range = block.online[row].range;
   const Index nk = block.nk(), first = range.first / kStep * kStep, last = std::min(round_up(range.last, kStep), nk);
   float* const to = weights.row(block.first + row);
-  clear(to, to + first);
-  clear(to + last, to + nk);
+  clear_weights(to, 0, first, block.streams);
+  clear_weights(to, last, nk, block.streams);
   const float* const from = block.cells(row, 0);
   const std::int32_t* exponents = block.scratch.exponents.data() + row * block.key_blocks();
   for (Index key = first; key < last;) {
     const Index end = std::min((key / kKeyBlock + 1) * kKeyBlock, last);
     const std::int32_t lower = exponents[key / kKeyBlock] - exponent;
     if (lower >= kNear) {
-      finish_weights(from, to, key, end, FinishWeight(lower, factor));
+      finish_weights(from, to, key, end, block.streams, FinishWeight(lower, factor));
     } else {
-      finish_weights(from, to, key, end, FinishFarWeight(lower, factor));
+      finish_weights(from, to, key, end, block.streams, FinishFarWeight(lower, factor));
     }
     key = end;
   }

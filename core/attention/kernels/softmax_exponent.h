@@ -20,7 +20,4 @@ inline constexpr float kSmallestWeight = 0x1p-120f;
 // the end of float32.
 inline constexpr std::int32_t kHeadroom = 64;
 
-// A key block: sums are taken within blocks at fixed keys first.
-inline constexpr std::ptrdiff_t kKeyBlock = 256;
-
 }  // namespace qkv

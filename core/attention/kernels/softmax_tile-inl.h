@@ -15,6 +15,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace qkv::HWY_NAMESPACE {
 
+// Keys that a row takes at once: sums are taken within blocks at fixed keys first. What a row costs beside its cells
+// weighs more where vectors are wide.
+#if HWY_TARGET <= HWY_AVX3
+inline constexpr Index kKeyBlock = 512;
+#else
+inline constexpr Index kKeyBlock = 256;
+#endif
+
 // What a row sees of a tile, in columns from the tile's first.
 struct TileRow {
   float* cells;
