@@ -34,13 +34,15 @@ struct StoreTile {
   }
 };
 
-// to = to · rescale[row] + sum
+// to = to · rescale[row] + sum; the `first` sums alone.
 struct RescaleAndAdd {
   float* to;
   Index stride;
   const OnlineRow* rows;
+  bool first;
   template <size_t kVecs>
   HWY_INLINE void row(Index r, const V* sums) const {
+    if (first) return StoreTile{to, stride}.row<kVecs>(r, sums);
     const V rescale = hn::Set(F(), rows[r].rescale);
 #pragma GCC unroll 8  // sums are registers, which have no index
     for (size_t v = 0; v < kVecs; ++v) {
@@ -66,8 +68,8 @@ struct RowBlock {
   Index sums_stride;
   bool again = false;  // with bases: what does not depend on them is done
   KeyRange groups[kMaxBlockRows / kGroupRows] = {};
-  OnlineRow online[kMaxBlockRows] = {};
-  HWY_ALIGN float lane_sums[kMaxBlockRows * kLanes] = {};  // of the weights of a key block, for each row
+  OnlineRow* online;
+  float* lane_sums;  // of the weights of a key block, a vector for each row
 
   Index nk() const { return input.kv->impl().keys.cols; }
   Index d_v() const { return input.kv->impl().values.cols; }
@@ -174,11 +176,12 @@ struct ValueJob {
   HWY_NOINLINE void run(Index row, Index end, Index vec) const {
     const Panels& v = block.input.kv->impl().values;
     for (; row < end; row += static_cast<Index>(kRows)) {
-      const KeyRange seen = keys.within(block.groups[row / kGroupRows]);
+      const KeyRange group = block.groups[row / kGroupRows], seen = keys.within(group);
       if (seen.first >= seen.last) continue;
       multiply_tile<kRows, kVecs>(block.cells(row, keys.first) + (seen.first - keys.first), block.stride,
                                   panel_vector(v, seen.first, vec), v.panel_stride(), seen.last - seen.first,
-                                  RescaleAndAdd{block.sums(row) + vec * kStep, block.sums_stride, block.online + row});
+                                  RescaleAndAdd{block.sums(row) + vec * kStep, block.sums_stride, block.online + row,
+                                                seen.first == group.first});
     }
   }
 };

@@ -48,27 +48,34 @@ void finish_summaries(const RowBlock& block, Index row, std::int32_t exponent) {
   }
 }
 
+// What the row sees.
+HWY_INLINE KeyRange start_row(const RowBlock& block, Index row) {
+  OnlineRow& online = block.online[row];
+  const KernelMask& mask = block.input.mask;
+  const KeyRange range = visible_range(mask, block.first + row, block.nk());
+  online.range = range;
+  online.visible = range.last - range.first;
+  if (mask.key_valid != nullptr) {
+    const std::vector<Index>& before = block.scratch.valid_before;
+    online.visible = before[static_cast<size_t>(range.last)] - before[static_cast<size_t>(range.first)];
+  }
+  online.max = block.input.sink ? *block.input.sink - online.base : -std::numeric_limits<float>::infinity();
+  online.exponent = kNoExponent;
+  online.sum = 0;
+  return range;
+}
+
 void start_rows(RowBlock& block) {
   if (block.output.blocks.width > 0) start_summaries(block);
-  const KernelMask& mask = block.input.mask;
   std::fill(std::begin(block.groups), std::end(block.groups), KeyRange{});
-  for (Index row = 0; row < block.rows; ++row) {
-    OnlineRow& online = block.online[row];
-    online.range = visible_range(mask, block.first + row, block.nk());
-    KeyRange& group = block.groups[row / kGroupRows];
-    group = joint_range(group, online.range);
-    online.visible = online.range.last - online.range.first;
-    if (mask.key_valid != nullptr) {
-      const std::vector<Index>& before = block.scratch.valid_before;
-      online.visible = before[static_cast<size_t>(online.range.last)] - before[static_cast<size_t>(online.range.first)];
+  for (Index first = 0; first < block.rows; first += kGroupRows) {
+    KeyRange seen;  // not in its place at once: a struct that is read just after it was written makes rows wait
+    for (Index row = first; row < std::min(first + kGroupRows, block.rows); ++row) {
+      seen = joint_range(seen, start_row(block, row));
     }
-    online.max = -std::numeric_limits<float>::infinity();
-    online.exponent = kNoExponent;
-    online.sum = 0;
-    if (block.input.sink) online.max = *block.input.sink - online.base;
+    block.groups[first / kGroupRows] = seen;
   }
   if (!block.output.out) return;
-  clear(block.scratch.sums.data(), block.scratch.sums.data() + block.rows * block.sums_stride);
   const bool all_finite = block.input.kv->impl().non_finite.empty();
   block.scratch.non_finite.assign(all_finite ? 0 : static_cast<size_t>(block.rows * block.d_v()), 0.0f);
 }
@@ -110,25 +117,26 @@ float max_of_nan_row(const RowBlock& block, Index row) {
   return max;
 }
 
-RowSoftmax finished_softmax(const RowBlock& block, Index row) {
+// `stats` as they are made, where they are wanted: to copy a struct that was just written waits for the stores before.
+void finish_softmax(const RowBlock& block, Index row, RowSoftmax& stats) {
   const OnlineRow& online = block.online[row];
-  if (online.visible == 0) return {};
-  RowSoftmax stats;
+  stats = {};
+  if (online.visible == 0) return;
   stats.max = online.base == 0 ? online.max : online.base;
   stats.base = online.base;
   stats.exponent = weight_exponent(online.max);
   stats.sum = times_power_of_two(online.sum, online.exponent - stats.exponent);
   stats.visible = online.visible;
   if (block.input.sink) stats.sum += sink_weight(*block.input.sink, stats);
-  if (std::isnan(stats.sum)) return {max_of_nan_row(block, row), 0, 0, stats.sum, online.visible};
-  return stats;
+  if (std::isnan(stats.sum)) stats = {max_of_nan_row(block, row), 0, 0, stats.sum, online.visible};
 }
 
 void finish_row(const RowBlock& block, Index row) {
   const HeadOutput& output = block.output;
   const Index i = block.first + row;
-  const RowSoftmax stats = finished_softmax(block, row);
-  if (!output.rows.empty()) output.rows[static_cast<size_t>(i)] = stats;
+  RowSoftmax own;
+  RowSoftmax& stats = output.rows.empty() ? own : output.rows[static_cast<size_t>(i)];
+  finish_softmax(block, row, stats);
   if (output.blocks.width > 0) finish_summaries(block, row, stats.exponent);
   if (stats.visible == 0) {
     if (output.out) clear(output.out.row(i), output.out.row(i) + block.d_v());
@@ -170,6 +178,8 @@ bool is_large(const FloatBlock& weights) {
 }
 
 void reserve(const HeadInput& input, const HeadOutput& output, const RowBlock& block, KernelScratch::Impl& scratch) {
+  scratch.online.resize(static_cast<size_t>(block.rows));
+  scratch.lane_sums.reserve(block.rows * kStep);
   if (output.out) scratch.sums.reserve(block.rows * block.sums_stride);
   if (block.whole_rows) scratch.exponents.resize(static_cast<size_t>(block.rows * block.key_blocks()));
   if (input.mask.key_valid == nullptr) return;
@@ -200,16 +210,20 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
                     .first_cell = nullptr,
                     // Not a power of two, which would put all rows in the same places of a cache.
                     .stride = round_up(whole_rows ? nk : std::min(nk, kKeyBlock), kKeyBlock) + kPanel,
-                    .sums_stride = round_up(input.kv->d_v(), kPanel)};
+                    .sums_stride = round_up(input.kv->d_v(), kPanel),
+                    .online = nullptr,
+                    .lane_sums = nullptr};
   if (block.in_place) block.stride = output.weights.stride;
   if (!block.in_place) scratch.cells.reserve(rows * block.stride);
   reserve(input, output, block, scratch);
+  block.online = scratch.online.data();
+  block.lane_sums = scratch.lane_sums.data();
   for (Index row = first; row < first + count; row += rows) {
     block.first = row;
     block.rows = std::min(rows, first + count - row);
     block.first_cell = block.in_place ? output.weights.row(row) : scratch.cells.data();
     block.again = false;
-    for (OnlineRow& online : block.online) online.base = 0;
+    for (OnlineRow& online : scratch.online) online.base = 0;
     place_queries(block);
     attend_all_keys(block);
     for (Index r = 0; r < block.rows; ++r) finish_row(block, r);

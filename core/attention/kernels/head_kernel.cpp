@@ -51,18 +51,6 @@ KernelScratch::~KernelScratch() = default;
 KernelScratch::KernelScratch(KernelScratch&&) noexcept = default;
 KernelScratch& KernelScratch::operator=(KernelScratch&&) noexcept = default;
 
-KeyRange visible_range(const KernelMask& mask, Index row, Index nk) {
-  const Index at = row * mask.step + mask.shift;
-  Index first = 0, last = nk;
-  if (mask.causal) last = std::min(last, at + 1);
-  if (mask.window > 0) {
-    first = std::max(first, at - mask.window + 1);
-    last = std::min(last, at + mask.window);
-  }
-  first = std::clamp<Index>(first, 0, nk);
-  return {first, std::clamp(last, first, nk)};
-}
-
 Index preferred_row_block(const HeadInput& input, const HeadOutput& output) {
   return block_rows(input, static_cast<bool>(output.weights));
 }

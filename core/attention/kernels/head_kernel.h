@@ -1,6 +1,7 @@
 // Float32 attention of one head, a block of query rows at a time, on the best SIMD target of this processor.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,7 +34,18 @@ struct KernelMask {
 struct KeyRange {
   Index first = 0, last = 0;
 };
-KeyRange visible_range(const KernelMask& mask, Index row, Index nk);
+
+inline KeyRange visible_range(const KernelMask& mask, Index row, Index nk) {
+  const Index at = row * mask.step + mask.shift;
+  Index first = 0, last = nk;
+  if (mask.causal) last = std::min(last, at + 1);
+  if (mask.window > 0) {
+    first = std::max(first, at - mask.window + 1);
+    last = std::min(last, at + mask.window);
+  }
+  first = std::clamp<Index>(first, 0, nk);
+  return {first, std::clamp(last, first, nk)};
+}
 
 // K and V of one key/value head in the order in which the kernels read them; query heads of a group share it.
 // Copies, so K and V need not outlive it. Reading is safe from many threads.

@@ -72,7 +72,9 @@ Index block_rows(const HeadInput& input, bool whole_rows);
 struct KernelScratch::Impl {
   AlignedBuffer cells;                          // scores and weights: of a key block, or of whole rows
   AlignedBuffer sums;                           // weights·V, [rows, d_v rounded up to panels]
+  AlignedBuffer lane_sums;                      // of a key block's weights, [rows, lanes]
   AlignedBuffer line;                           // one row of scores or weights
+  std::vector<OnlineRow> online;                // of the rows that are computed together
   AlignedBuffer q;                              // rows of Q, one beside the other
   std::vector<float> non_finite;                // what NaN and infinite values add to the output, [rows, d_v]
   std::vector<std::int32_t> exponents;          // of a row in each key block, [rows, blocks]
