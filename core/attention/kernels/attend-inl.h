@@ -62,7 +62,8 @@ struct RowBlock {
   Index q_stride;
   bool whole_rows;  // the cells are those of all keys, not of one key block
   bool in_place;    // they are where the weights are wanted
-  bool streams;     // weights are written past the caches, which could not hold them
+  // Written past the caches, which could not hold them.
+  bool streams_weights, streams_scores;
   float* first_cell;
   Index stride;  // of the cells
   Index sums_stride;
@@ -190,7 +191,12 @@ struct ValueJob {
 HWY_INLINE void write_scores(const RowBlock& block, const KeyBlock& keys, Index row, KeyRange seen) {
   const Index from = seen.first / kPanel * kPanel, to = std::min(round_up(seen.last, kPanel), block.nk());
   const float* cells = block.cells(row, keys.first) + (from - keys.first);
-  std::copy_n(cells, to - from, block.output.scores.row(block.first + row) + from);
+  float* const scores = block.output.scores.row(block.first + row) + from;
+  if (!block.streams_scores) {
+    std::copy_n(cells, to - from, scores);
+    return;
+  }
+  for (Index i = 0; i < to - from; i += kStep) hn::Stream(hn::Load(F(), cells + i), F(), scores + i);
 }
 
 HWY_INLINE TileRow tile_row(const RowBlock& block, const KeyBlock& keys, Index row, KeyRange seen) {

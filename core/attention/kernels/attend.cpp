@@ -164,17 +164,17 @@ void place_queries(RowBlock& block) {
   block.q = block.scratch.q.data();
 }
 
-// True where whole panels lie as they do in scratch memory.
-bool has_whole_panels(const FloatBlock& weights) {
-  const bool aligned = reinterpret_cast<std::uintptr_t>(weights.data) % AlignedBuffer::kAlignment == 0;
-  return aligned && weights.cols % kPanel == 0 && weights.stride % kPanel == 0;
+// True where whole panels lie as they do in scratch memory: scores can become weights in their place.
+bool has_whole_panels(const FloatBlock& cells) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(cells.data) % AlignedBuffer::kAlignment == 0;
+  return aligned && cells.cols % kPanel == 0 && cells.stride % kPanel == 0;
 }
 
-// Weights of which little would be left in a cache when somebody reads them. What is written there without a look at
-// what was there before need not be fetched, and K and V stay.
-bool is_large(const FloatBlock& weights) {
+// Cells of which a cache would keep little until somebody reads them: past the caches nothing has to be fetched that is
+// overwritten, and K and V stay where they are.
+bool is_better_streamed(const FloatBlock& cells) {
   constexpr Index kLarge = 1 << 20;
-  return weights.rows * weights.cols >= kLarge;
+  return cells && has_whole_panels(cells) && cells.rows * cells.cols >= kLarge;
 }
 
 void reserve(const HeadInput& input, const HeadOutput& output, const RowBlock& block, KernelScratch::Impl& scratch) {
@@ -193,8 +193,7 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
   if (count <= 0) return;
   const Index nk = input.kv->keys();
   const bool whole_rows = static_cast<bool>(output.weights);
-  const bool whole_panels = whole_rows && has_whole_panels(output.weights);
-  const bool streams = whole_panels && is_large(output.weights);
+  const bool streams_weights = is_better_streamed(output.weights), streams_scores = is_better_streamed(output.scores);
   const Index most = block_rows(input, whole_rows), blocks = (count + most - 1) / most;
   const Index rows = std::min(round_up((count + blocks - 1) / blocks, kGroupRows), most);
   RowBlock block = {.input = input,
@@ -205,8 +204,9 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
                     .q = nullptr,
                     .q_stride = 0,
                     .whole_rows = whole_rows,
-                    .in_place = whole_panels && !streams,  // scores become weights in the place of these
-                    .streams = streams,
+                    .in_place = whole_rows && !streams_weights && has_whole_panels(output.weights),
+                    .streams_weights = streams_weights,
+                    .streams_scores = streams_scores,
                     .first_cell = nullptr,
                     // Not a power of two, which would put all rows in the same places of a cache.
                     .stride = round_up(whole_rows ? nk : std::min(nk, kKeyBlock), kKeyBlock) + kPanel,
@@ -228,7 +228,7 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
     attend_all_keys(block);
     for (Index r = 0; r < block.rows; ++r) finish_row(block, r);
   }
-  if (streams) hwy::FlushStream();
+  if (streams_weights || streams_scores) hwy::FlushStream();
 }
 
 const char* target_name() { return hwy::TargetName(HWY_TARGET); }

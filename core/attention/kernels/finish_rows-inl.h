@@ -74,17 +74,17 @@ inline void write_weights(const RowBlock& block, Index row, std::int32_t exponen
   const KeyRange range = block.online[row].range;
   const Index nk = block.nk(), first = range.first / kStep * kStep, last = std::min(round_up(range.last, kStep), nk);
   float* const to = weights.row(block.first + row);
-  clear_weights(to, 0, first, block.streams);
-  clear_weights(to, last, nk, block.streams);
+  clear_weights(to, 0, first, block.streams_weights);
+  clear_weights(to, last, nk, block.streams_weights);
   const float* const from = block.cells(row, 0);
   const std::int32_t* exponents = block.scratch.exponents.data() + row * block.key_blocks();
   for (Index key = first; key < last;) {
     const Index end = std::min((key / kKeyBlock + 1) * kKeyBlock, last);
     const std::int32_t lower = exponents[key / kKeyBlock] - exponent;
     if (lower >= kNear) {
-      finish_weights(from, to, key, end, block.streams, FinishWeight(lower, factor));
+      finish_weights(from, to, key, end, block.streams_weights, FinishWeight(lower, factor));
     } else {
-      finish_weights(from, to, key, end, block.streams, FinishFarWeight(lower, factor));
+      finish_weights(from, to, key, end, block.streams_weights, FinishFarWeight(lower, factor));
     }
     key = end;
   }
