@@ -6,6 +6,7 @@
 
 #include "core/attention/kernel_cells.h"
 #include "core/attention/kernels/gemm.h"
+#include "core/attention/position.h"
 #include "core/base/sole_holder.h"
 
 namespace qkv {
@@ -188,15 +189,38 @@ void present_rows(Trace& trace, int head, Index first, Index count) {
                  [&](const RowSoftmax& row) { return row_stats(row, sink); });
 }
 
+std::optional<std::vector<SharedMatrix>> rotated_heads(const std::vector<SharedMatrix>& heads,
+                                                       const std::optional<Rope>& rope, const PassOptions& options) {
+  if (!rope || heads.empty()) return heads;
+  constexpr Index kRows = 32;
+  const Index n = heads.front()->rows(), d = heads.front()->cols();
+  const RowRotation rotation(*rope, d);
+  std::vector<Matrix> turned(heads.size(), Matrix(n, d));
+  const auto turn_rows = [&](Index task, int) {
+    std::vector<RowRotation::Angle> angles;
+    Eigen::RowVectorXd line(d);
+    for (Index row = task * kRows; row < std::min((task + 1) * kRows, n); ++row) {
+      rotation.find_angles(row, angles);
+      for (std::size_t h = 0; h < heads.size(); ++h) {
+        line = heads[h]->row(row).cast<double>();
+        rotation.turn({line.data(), static_cast<std::size_t>(d)}, angles);
+        turned[h].row(row) = line.cast<float>();
+      }
+    }
+  };
+  // A sine and a cosine take as long as about a hundred sums.
+  const double flops = static_cast<double>(n * d) * (100 + 4 * static_cast<double>(heads.size()));
+  if (!share_out((n + kRows - 1) / kRows, flops, options, turn_rows)) return std::nullopt;
+  return std::vector<SharedMatrix>(std::make_move_iterator(turned.begin()), std::make_move_iterator(turned.end()));
+}
+
 namespace {
 
-void pack_group(const Trace& trace, std::size_t kv_head, std::shared_ptr<PackedKeyValues>& packed) {
-  const SharedMatrix k = rotated(trace.k[kv_head], trace.problem.options.rope);
-  const Matrix& v = *trace.v[kv_head];
+void pack_group(const Matrix& k, const Matrix& v, std::shared_ptr<PackedKeyValues>& packed) {
   if (packed && is_sole_holder(packed)) {
-    packed->assign(view_of(*k), view_of(v));
+    packed->assign(view_of(k), view_of(v));
   } else {
-    packed = std::make_shared<PackedKeyValues>(view_of(*k), view_of(v));
+    packed = std::make_shared<PackedKeyValues>(view_of(k), view_of(v));
   }
 }
 
@@ -205,16 +229,18 @@ bool run_groups(Trace& trace, PackedHeads& packed, const PassOptions& options) {
   const Shapes& shapes = trace.shapes;
   packed.resize(static_cast<std::size_t>(shapes.kv_heads));
   std::vector<KernelScratch> scratch = scratch_of(options);
-  return share_out(shapes.kv_heads, estimated_flops(shapes), options, [&](Index group, int worker) {
-    const auto kv_head = static_cast<std::size_t>(group);
-    pack_group(trace, kv_head, packed[kv_head]);
-    for (int head = 0; head < shapes.heads; ++head) {
-      if (kv_head_of(shapes, head) != group) continue;
-      KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(head)];
-      kernel.kv = packed[kv_head];
-      attend_rows(head_input(kernel), 0, shapes.nq, head_output(kernel), scratch[static_cast<std::size_t>(worker)]);
-    }
-  });
+  const auto keys = rotated_heads(trace.k, trace.problem.options.rope, options);
+  return keys && share_out(shapes.kv_heads, estimated_flops(shapes), options, [&](Index group, int worker) {
+           const auto kv_head = static_cast<std::size_t>(group);
+           pack_group(*(*keys)[kv_head], *trace.v[kv_head], packed[kv_head]);
+           for (int head = 0; head < shapes.heads; ++head) {
+             if (kv_head_of(shapes, head) != group) continue;
+             KernelHead& kernel = *trace.kernels[static_cast<std::size_t>(head)];
+             kernel.kv = packed[kv_head];
+             attend_rows(head_input(kernel), 0, shapes.nq, head_output(kernel),
+                         scratch[static_cast<std::size_t>(worker)]);
+           }
+         });
 }
 
 }  // namespace
@@ -223,10 +249,11 @@ bool pack_keys_and_values(const Trace& trace, const PassOptions& options, Packed
   const Shapes& shapes = trace.shapes;
   packed.resize(static_cast<std::size_t>(shapes.kv_heads));
   const double moved = static_cast<double>(shapes.nk * (shapes.d_k + shapes.d_v) * shapes.kv_heads);
-  return share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
-    const auto h = static_cast<std::size_t>(kv_head);
-    pack_group(trace, h, packed[h]);
-  });
+  const auto keys = rotated_heads(trace.k, trace.problem.options.rope, options);
+  return keys && share_out(shapes.kv_heads, 4 * moved, options, [&](Index kv_head, int) {
+           const auto h = static_cast<std::size_t>(kv_head);
+           pack_group(*(*keys)[h], *trace.v[h], packed[h]);
+         });
 }
 
 namespace {
@@ -266,11 +293,13 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
   trace.kernels.resize(trace.heads.size());
 
   PackedHeads packed = packed_of(trace.kernels);
+  const auto queries = rotated_heads(trace.q, attention.rope, options);
+  if (!queries) return false;
   for (int head = 0; head < shapes.heads; ++head) {
     const auto h = static_cast<std::size_t>(head);
     std::shared_ptr<KernelHead>& kernel = trace.kernels[h];
     if (!kernel || !is_sole_holder(kernel)) kernel = std::make_shared<KernelHead>();
-    kernel->q = rotated(trace.q[h], attention.rope);
+    kernel->q = (*queries)[h];
     kernel->options = attention;
     kernel->shapes = shapes;
     kernel->head = head;

@@ -50,6 +50,10 @@ bool kernel_pass(Trace& trace, const PassOptions& options, std::vector<std::shar
 bool project_rows(const Matrix& left, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
                   const PassOptions& options);
 bool project_all(Trace& trace, const PassOptions& options);
+// Heads of Q or K, [n, d] each, as the kernels read them: turned where there is a rope. Heads share the angles. nullopt
+// when stopped.
+std::optional<std::vector<SharedMatrix>> rotated_heads(const std::vector<SharedMatrix>& heads,
+                                                       const std::optional<Rope>& rope, const PassOptions& options);
 // H_kv, of K turned where there is a rope. What `packed` holds and nobody shares lends its memory.
 using PackedHeads = std::vector<std::shared_ptr<PackedKeyValues>>;
 bool pack_keys_and_values(const Trace& trace, const PassOptions& options, PackedHeads& packed);

@@ -16,16 +16,28 @@ RowRotation::RowRotation(const Rope& rope, Index d) : is_half_(rope.style == Rop
 }
 
 void RowRotation::turn(std::span<double> row, Index position) const {
+  std::vector<Angle> angles;
+  find_angles(position, angles);
+  turn(row, angles);
+}
+
+void RowRotation::find_angles(Index position, std::vector<Angle>& angles) const {
+  angles.clear();
   if (position == 0) return;
-  const std::size_t pairs = frequencies_.size();
+  for (const double frequency : frequencies_) {
+    const double angle = static_cast<double>(position) * frequency;
+    angles.push_back({std::cos(angle), std::sin(angle)});
+  }
+}
+
+void RowRotation::turn(std::span<double> row, std::span<const Angle> angles) const {
+  const std::size_t pairs = angles.size();
   for (std::size_t i = 0; i < pairs; ++i) {
     double& left = row[is_half_ ? i : 2 * i];
     double& right = row[is_half_ ? i + pairs : 2 * i + 1];
-    const double angle = static_cast<double>(position) * frequencies_[i];
-    const double cosine = std::cos(angle), sine = std::sin(angle);
     const double x = left, y = right;
-    left = x * cosine - y * sine;
-    right = y * cosine + x * sine;
+    left = x * angles[i].cosine - y * angles[i].sine;
+    right = y * angles[i].cosine + x * angles[i].sine;
   }
 }
 

@@ -16,8 +16,16 @@ double rope_frequency(const Rope& rope, Index pair, Index d);
 // so at position 2^17 by less than 5e-11. Position 0 leaves a row as it is: not even a NaN spreads.
 class RowRotation {
  public:
+  // Of what a pair turns by.
+  struct Angle {
+    double cosine = 1, sine = 0;
+  };
+
   RowRotation(const Rope& rope, Index d);
   void turn(std::span<double> row, Index position) const;  // d numbers in place
+  // For rows of several heads at one position: its angles, d/2 (none at position 0), and the turn by them.
+  void find_angles(Index position, std::vector<Angle>& angles) const;
+  void turn(std::span<double> row, std::span<const Angle> angles) const;
 
  private:
   std::vector<double> frequencies_;  // d/2, radians per position

@@ -59,9 +59,9 @@ class Patch {
     trace_.q = std::move(source.q);
     trace_.k = std::move(source.k);
     trace_.v = std::move(source.v);
-    if (options.any) change_options(options);
+    if (options.any) change_options();
     realigned_ = before.align != edited.options.align;
-    if (options.positions && !turn_keys()) return false;
+    if (options.positions && !(turn_queries() && turn_keys())) return false;
     for (int head = 0; head < trace_.shapes.heads; ++head) {
       begin_head(head, changes.q[static_cast<std::size_t>(head)],
                  edits[static_cast<std::size_t>(kv_head_of(trace_.shapes, head))], options, before);
@@ -149,23 +149,27 @@ class Patch {
     return edits;
   }
 
-  void change_options(const OptionsEdit& edit) {
-    for (int head = 0; head < trace_.shapes.heads; ++head) {
-      KernelHead& kernel = kernel_of(head);
-      kernel.options = trace_.problem.options;
-      if (edit.positions) kernel.q = rotated(trace_.q[static_cast<std::size_t>(head)], kernel.options.rope);
-    }
+  void change_options() {
+    for (int head = 0; head < trace_.shapes.heads; ++head) kernel_of(head).options = trace_.problem.options;
     set_lazy_masks(trace_);
+  }
+
+  // False when stopped.
+  bool turn_queries() {
+    const auto turned = rotated_heads(trace_.q, trace_.problem.options.rope, options_);
+    if (!turned) return false;
+    for (std::size_t h = 0; h < turned->size(); ++h) kernel_of(static_cast<int>(h)).q = (*turned)[h];
+    return true;
   }
 
   // Packs K anew in its place. False when stopped.
   bool turn_keys() {
+    const auto turned = rotated_heads(trace_.k, trace_.problem.options.rope, options_);
     const int group = trace_.shapes.heads / trace_.shapes.kv_heads;
-    return share_out(trace_.shapes.kv_heads, [&](Index kv_head) {
-      const auto h = static_cast<std::size_t>(kv_head);
-      const SharedMatrix k = rotated(trace_.k[h], trace_.problem.options.rope);
-      kernel_of(static_cast<int>(kv_head) * group).kv->assign(view_of(*k), view_of(*trace_.v[h]));
-    });
+    return turned && share_out(trace_.shapes.kv_heads, [&](Index kv_head) {
+             const auto h = static_cast<std::size_t>(kv_head);
+             kernel_of(static_cast<int>(kv_head) * group).kv->assign(view_of(*(*turned)[h]), view_of(*trace_.v[h]));
+           });
   }
 
   void begin_head(int head, const std::vector<Index>& q_rows, const std::vector<KeyEdit>& keys,

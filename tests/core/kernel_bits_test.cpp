@@ -51,20 +51,25 @@ void check_same(const Results& a, const Results& b) {
 
 }  // namespace
 
-TEST_CASE("weights that are computed where they are wanted have the bits of those that are copied there") {
+TEST_CASE("results written past the caches, or made in their place, have the bits of those that are copied there") {
   on_every_target([] {
-    for (Head& head : heads(704)) {  // whole panels
-      const PackedKeyValues kv(head.k.view(), head.v.view());
-      const HeadInput input = head.input(kv);
-      Results copied(head);  // rows 707 floats apart
-      attend(input, copied.all());
-      for (const Index gap : {0, 16}) {
-        CAPTURE(gap);
-        Results results(head);
-        results.weights = std::move(Cells(head.nq(), head.nk(), 0, gap).fill(77));
-        attend(input, results.all());
-        check_same(results, copied);
-        CHECK(results.weights.is_intact());
+    for (const Index keys : {704, 17200}) {  // whole panels; of the larger a cache would keep little
+      CAPTURE(keys);
+      for (Head& head : heads(keys)) {
+        const PackedKeyValues kv(head.k.view(), head.v.view());
+        const HeadInput input = head.input(kv);
+        Results copied(head);  // rows that do not begin with a vector
+        attend(input, copied.all());
+        for (const Index gap : {0, 16}) {
+          CAPTURE(gap);
+          Results results(head);
+          results.weights = std::move(Cells(head.nq(), head.nk(), 0, gap).fill(77));
+          results.scores = std::move(Cells(head.nq(), head.nk(), 0, gap).fill(77));
+          attend(input, results.all());
+          check_same(results, copied);
+          CHECK(results.weights.is_intact());
+          CHECK(results.scores.is_intact());
+        }
       }
     }
   });
