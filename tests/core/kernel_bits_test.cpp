@@ -141,8 +141,9 @@ TEST_CASE("cells on demand are those of attend_rows to the last bit") {
       const HeadInput input = head.input(kv);
       Results all(head);
       attend(input, all.all());
-      for (const Rect& rect : {Rect{0, 0, 61, 700}, Rect{3, 250, 50, 300}, Rect{30, 1, 1, 699}, Rect{5, 43, 7, 1}}) {
-        Cells cells(rect.rows, rect.cols, 7);
+      for (const Rect& rect : {Rect{0, 0, 61, 700}, Rect{3, 250, 50, 300}, Rect{30, 1, 1, 699}, Rect{5, 43, 7, 1},
+                               Rect{0, 40, 61, 1}, Rect{2, 650, 47, 1}}) {
+        Cells cells(rect.rows, rect.cols, 7, rect.rows > 7 && rect.cols == 1 ? 0 : 3);  // a column may be without gaps
         score_cells(input, rect, cells.block());
         bool scores = true;
         for (Index r = 0; r < rect.rows; ++r) {

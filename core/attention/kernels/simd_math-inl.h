@@ -64,13 +64,15 @@ HWY_INLINE void exp_tail(const V* r, V* p, std::index_sequence<kI...>) {
   ((p[kI] = hn::MulAdd(r[kI], p[kI], hn::Set(d, 0x1.fffffcp-2f))), ...);
 }
 
-// exp(s)·2^-exponent for one row: 0 where that is less than about 2^-126, NaN where s is. s up to kLargestPlainScore,
-// and no more than kHeadroom·ln 2 above what has that exponent.
+// exp(s)·2^-exponent: 0 where that is less than about 2^-126, NaN where s is. s up to kLargestPlainScore, and no more
+// than kHeadroom·ln 2 above what has that exponent.
 class WeightExp {
  public:
-  HWY_INLINE explicit WeightExp(std::int32_t exponent)
-      : smallest_(hn::Set(F(), static_cast<float>(exponent - 127) * 0x1.62e43p-1f)),
-        magic_(hn::Set(F(), kMagic + static_cast<float>(127 - exponent))) {}
+  // Of one row; or of several, with an exponent for each lane.
+  HWY_INLINE explicit WeightExp(std::int32_t exponent) : WeightExp(hn::Set(F(), static_cast<float>(exponent))) {}
+  HWY_INLINE explicit WeightExp(V exponents)
+      : smallest_(hn::Mul(hn::Sub(exponents, hn::Set(F(), 127.0f)), hn::Set(F(), 0x1.62e43p-1f))),
+        magic_(hn::Sub(hn::Set(F(), kMagic + 127.0f), exponents)) {}
 
   HWY_INLINE V operator()(V s) const {
     V weight;
