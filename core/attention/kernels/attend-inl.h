@@ -249,17 +249,15 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
   const RowScaling scaling(block.input.scaling, block.first + row, online.base);
   const KeyBlockOutput& summaries = block.output.blocks;
   const bool at_once = summarizes_at_once<kPlain>(block, tile);
-  const auto weigh = [&] {
-    if (!at_once) return weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
-    return weigh_blocks(tile, block.input.scaling.scale, online.exponent, summaries, block.first + row,
-                        block.summary_exponents(row), lane_sums);
-  };
-  float max = weigh();
-  if (!is_within_headroom(online, max) && raise_exponent(online, weight_exponent(max))) {
+  float max;
+  while (true) {
+    max = at_once ? weigh_blocks(tile, block.input.scaling.scale, online.exponent, summaries, block.first + row,
+                                 block.summary_exponents(row), lane_sums)
+                  : weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
+    if (is_within_headroom(online, max) || !raise_exponent(online, weight_exponent(max))) break;
     // Too large for the exponent that was foreseen: once more.
     ScoreJob{block, keys}.run_row(row);
     foreseen_exponent<kPlain>(tile, scaling, false);
-    max = weigh();
   }
   online.max = std::max(online.max, max);
   if (summaries.width > 0 && !at_once) {

@@ -105,7 +105,7 @@ void attend_all_keys(RowBlock& block) {
 }
 
 // NaN where a visible score is; else the largest, which is not finite in a row without a sum.
-float max_of_nan_row(const RowBlock& block, Index row) {
+HWY_NOINLINE float max_of_nan_row(const RowBlock& block, Index row) {
   const KeyRange range = block.online[row].range;
   block.scratch.line.reserve(round_up(block.nk(), kPanel));
   float* const line = block.scratch.line.data();
@@ -118,7 +118,7 @@ float max_of_nan_row(const RowBlock& block, Index row) {
 }
 
 // `stats` as they are made, where they are wanted: to copy a struct that was just written waits for the stores before.
-void finish_softmax(const RowBlock& block, Index row, RowSoftmax& stats) {
+HWY_INLINE void finish_softmax(const RowBlock& block, Index row, RowSoftmax& stats) {
   const OnlineRow& online = block.online[row];
   stats = {};
   if (online.visible == 0) return;
@@ -131,7 +131,7 @@ void finish_softmax(const RowBlock& block, Index row, RowSoftmax& stats) {
   if (std::isnan(stats.sum)) stats = {max_of_nan_row(block, row), 0, 0, stats.sum, online.visible};
 }
 
-void finish_row(const RowBlock& block, Index row) {
+HWY_INLINE void finish_row(const RowBlock& block, Index row) {
   const HeadOutput& output = block.output;
   const Index i = block.first + row;
   RowSoftmax own;

@@ -69,7 +69,7 @@ HWY_INLINE void clear_weights(float* to, Index key, Index end, bool streams) {
 
 // The weights of a row times `factor`, with the exponent of the row. Written in whole vectors but for the last of the
 // matrix.
-inline void write_weights(const RowBlock& block, Index row, std::int32_t exponent, float factor) {
+HWY_INLINE void write_weights(const RowBlock& block, Index row, std::int32_t exponent, float factor) {
   const FloatBlock& weights = block.output.weights;
   const KeyRange range = block.online[row].range;
   const Index nk = block.nk(), first = range.first / kStep * kStep, last = std::min(round_up(range.last, kStep), nk);
@@ -91,7 +91,7 @@ inline void write_weights(const RowBlock& block, Index row, std::int32_t exponen
 }
 
 // A row in which a visible score is NaN or +Inf.
-inline void write_nan_row(const RowBlock& block, Index row) {
+inline HWY_NOINLINE void write_nan_row(const RowBlock& block, Index row) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Index i = block.first + row;
   if (block.output.out) std::fill_n(block.output.out.row(i), block.d_v(), nan);
@@ -115,7 +115,7 @@ inline void scaled_line(const HeadInput& input, Index row, KeyRange range, float
 }
 
 // One row of the output in float64, from the float32 weights: for rows whose sums left the range of float32 on the way.
-inline void write_wide_out(const RowBlock& block, Index row, const RowSoftmax& stats) {
+inline HWY_NOINLINE void write_wide_out(const RowBlock& block, Index row, const RowSoftmax& stats) {
   const F d;
   const OnlineRow& online = block.online[row];
   const Panels& values = block.input.kv->impl().values;
@@ -138,7 +138,7 @@ inline void write_wide_out(const RowBlock& block, Index row, const RowSoftmax& s
   }
 }
 
-inline void write_out(const RowBlock& block, Index row, const RowSoftmax& stats, float normalize_by) {
+HWY_INLINE void write_out(const RowBlock& block, Index row, const RowSoftmax& stats, float normalize_by) {
   const F d;
   const Index d_v = block.d_v();
   float* const to = block.output.out.row(block.first + row);

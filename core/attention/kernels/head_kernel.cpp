@@ -64,6 +64,4 @@ double sink_weight(float sink, const RowSoftmax& row) {
   return std::exp(static_cast<double>(sink) - static_cast<double>(row.base) - row.exponent * std::numbers::ln2);
 }
 
-float normalizer(const RowSoftmax& row) { return row.visible == 0 ? 0.0f : static_cast<float>(1 / row.sum); }
-
 }  // namespace qkv

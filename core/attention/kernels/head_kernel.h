@@ -153,7 +153,7 @@ void scale_cells(const HeadInput& input, const Rect& rect, FloatBlock cells);
 void weigh_cells(const HeadInput& input, const Rect& rect, std::span<const RowSoftmax> rows, FloatBlock cells);
 
 // The division that attend_rows leaves out where it is told to: weight · normalizer(row), 0 for a dead row.
-float normalizer(const RowSoftmax& row);
+inline float normalizer(const RowSoftmax& row) { return row.visible == 0 ? 0.0f : static_cast<float>(1 / row.sum); }
 
 // What a logit in the denominator adds to the row's sum. The row has a visible key.
 double sink_weight(float sink, const RowSoftmax& row);
