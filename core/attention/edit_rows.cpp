@@ -4,8 +4,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numbers>
 
+#include "core/attention/edit_options.h"
 #include "core/attention/kernels/patch_rows.h"
+#include "core/attention/kernels/softmax_exponent.h"
 
 namespace qkv {
 namespace {
@@ -72,6 +75,28 @@ KeyChange change_of(const KeyEdit& edit, const Matrix& values, Index count) {
   return change;
 }
 
+// The largest score of a row that sees no NaN, or the sink where that is more.
+float largest_score(const KernelHead& head, Index row) {
+  const HeadInput input = head_input(head);
+  const KeyRange range = visible_range(input.mask, row, head.shapes.nk);
+  const Index count = range.last - range.first;
+  std::vector<float> scores(&head.scores(row, range.first), &head.scores(row, range.first) + count);
+  scale_cells(input, {row, range.first, 1, count}, {scores.data(), 1, count, count});
+  float largest = input.sink.value_or(-std::numeric_limits<float>::infinity());
+  for (Index i = 0; i < count; ++i) {
+    if (is_valid_key(head.options, range.first + i)) largest = std::max(largest, scores[static_cast<std::size_t>(i)]);
+  }
+  return largest;
+}
+
+// Whether a row's weights can stay as they are held where its largest score is another one: their exponent is near it.
+bool keeps_weights(const RowSoftmax& row, float max) {
+  constexpr float kNear = 8;
+  const float exponent = max / std::numbers::ln2_v<float>;
+  return row.base == 0 && std::abs(max) <= kLargestPlainScore &&
+         std::abs(exponent - static_cast<float>(row.exponent)) <= kNear;
+}
+
 // Weights, their sums and magnitudes of one key; the sums of V are left for later.
 KeyChange patch_weights(KernelHead& head, const KeyEdit& edit, const Matrix& values, Index first, Index count,
                         std::vector<std::uint8_t>& redo) {
@@ -87,13 +112,26 @@ KeyChange patch_weights(KernelHead& head, const KeyEdit& edit, const Matrix& val
     const KeyRange range = visible_range(mask, row, head.shapes.nk);
     if (redo[i] || edit.key < range.first || edit.key >= range.last) continue;
     RowSoftmax& stats = head.rows[i];
-    // A NaN after the edit fails the comparisons too.
-    const bool stays_below = !edit.is_reweighed() || ((!edit.is_valid || column.after[c] <= stats.max) &&
-                                                      (!edit.was_valid || column.before[c] < stats.max));
-    if (!stays_below || !change.is_finite || !std::isfinite(stats.sum) || stats.visible == 0 ||
+    if (!change.is_finite || !std::isfinite(stats.sum) || stats.visible == 0 ||
         (!edit.is_valid && stats.visible == 1)) {
       redo[i] = 1;
       continue;
+    }
+    float max = stats.max;
+    if (edit.is_reweighed()) {
+      if (edit.is_valid && !(column.after[c] <= max)) {
+        max = column.after[c];  // or NaN
+      } else if (edit.was_valid && !(column.before[c] < max)) {
+        max = largest_score(head, row);
+      }
+    }
+    if (max != stats.max) {
+      if (!keeps_weights(stats, max)) {
+        redo[i] = 1;
+        continue;
+      }
+      stats.max = max;
+      head.sums->unit[i] = denominator_unit(stats);
     }
     const double before = edit.was_valid ? weights[c] : 0;
     const double after = !edit.is_valid ? 0 : edit.is_reweighed() ? column.weights[c] : weights[c];

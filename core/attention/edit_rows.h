@@ -45,8 +45,8 @@ void reset_sums(KernelHead& head, Index first, Index count);
 
 // Redoes what an edit touches in query rows [first, first + count) of a head whose options, PackedKeyValues and
 // `values` [Nk, d_v] are those after the edit and whose sums exist.
-// Rows that cannot be patched are marked in `redo` [Nq] and left for attend_rows(): their maximum moved, a NaN came or
-// went, most of what their sums were rounded from is gone, or they are near an end of float32. Different rows may run
+// Rows that cannot be patched are marked in `redo` [Nq] and left for attend_rows(): their maximum moved far, a NaN came
+// or went, most of what their sums were rounded from is gone, or they are near an end of float32. Different rows may run
 // on different threads.
 void patch_rows(KernelHead& head, const HeadEdit& edit, const Matrix& values, Index first, Index count,
                 std::vector<std::uint8_t>& redo);

@@ -68,7 +68,7 @@ bool project_output(Trace& trace, const PassOptions& options);
 void present_cells(Trace& trace, int head);
 void present_rows(Trace& trace, int head, Index first, Index count);
 RowStats row_stats(const RowSoftmax& row, const std::optional<float>& sink);
-// With denominator_unit(row) as it was when the row was computed: edits change neither.
+// With denominator_unit(row), which is another one only where the largest score is.
 RowStats row_stats(const RowSoftmax& row, double unit, const std::optional<float>& sink);
 // exp(base − max) · 2^exponent of a row, in one exponent: either part alone can be beyond the range of float64.
 double denominator_unit(const RowSoftmax& row);

@@ -116,6 +116,39 @@ TEST_SUITE("float32 pass") {
     apply();
   }
 
+  TEST_CASE("rows whose largest score moves a little are not computed anew") {
+    Problem problem = random_problem(1, 1, 200, 64, 8, 6);
+    Trace trace = pass(problem, Arithmetic::kFloat32);
+    const auto apply = [&] {
+      const std::vector<RowStats> before = trace.heads[0].rows;
+      UpdateReport report;
+      trace = edited(std::move(trace), problem, &report);
+      CHECK(report.redone_rows == 0);
+      const Trace exact = pass(problem, Arithmetic::kFloat64);
+      const Excess excess = compare(trace, exact);
+      CHECK(excess.attn <= 2);
+      CHECK(excess.out <= 2);
+      const double rounding = 4 * score_rounding(exact, 0);
+      Index moved = 0;
+      for (std::size_t row = 0; row < before.size(); ++row) {
+        const RowStats &got = trace.heads[0].rows[row], &want = exact.heads[0].rows[row];
+        moved += got.max != before[row].max;
+        CHECK(got.max == doctest::Approx(want.max).epsilon(rounding));
+        CHECK(got.denominator == doctest::Approx(want.denominator).epsilon(rounding));
+      }
+      return moved;
+    };
+    for (int step = 0; step < 2; ++step) {
+      source_of(problem).k[0].edit().row(20) *= -1;  // the largest of some rows before, and of others then
+      CHECK(apply() > 0);
+      problem.options.key_valid.assign(64, 1);
+      problem.options.key_valid[7] = 0;
+      CHECK(apply() > 0);
+      problem.options.key_valid[7] = 1;
+      CHECK(apply() > 0);
+    }
+  }
+
   TEST_CASE("keys without values leave no error behind when they go") {
     // Every key but the last has the weight of the row's maximum and V = 0, so that only sums of weights tell.
     Problem problem = random_problem(1, 1, 8, 600, 4, 4);
