@@ -121,7 +121,8 @@ KeyChange patch_weights(KernelHead& head, const KeyEdit& edit, const Matrix& val
     if (edit.is_reweighed()) {
       if (edit.is_valid && !(column.after[c] <= max)) {
         max = column.after[c];  // or NaN
-      } else if (edit.was_valid && !(column.before[c] < max)) {
+      } else if (!(column.before[c] < max)) {
+        // Also of a key that was hidden: where the row's scores were looked through for a key before it, it was not.
         max = largest_score(head, row);
       }
     }

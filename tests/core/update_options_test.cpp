@@ -149,6 +149,27 @@ TEST_SUITE("float32 pass") {
     }
   }
 
+  TEST_CASE("a key that is edited and shown at once leaves nothing of the score that nobody saw") {
+    Problem problem = random_problem(1, 1, 32, 64, 1, 2);
+    DirectSource& source = source_of(problem);
+    source.q[0].edit().setOnes();
+    source.k[0].edit().setZero();
+    source.k[0].edit()(3, 0) = 3;
+    source.k[0].edit()(10, 0) = 4;
+    problem.options.key_valid.assign(64, 1);
+    problem.options.key_valid[10] = 0;
+    Trace trace = pass(problem, Arithmetic::kFloat32);
+    CHECK(trace.heads[0].rows[5].max == 3);
+    source.k[0].edit()(3, 0) = 0.5f;  // no longer the largest
+    source.k[0].edit()(10, 0) = 1;
+    problem.options.key_valid[10] = 1;
+    trace = edited(std::move(trace), problem);
+    const Trace exact = pass(problem, Arithmetic::kFloat64);
+    CHECK(trace.heads[0].rows[5].max == 1);
+    CHECK(trace.heads[0].rows[5].denominator == doctest::Approx(exact.heads[0].rows[5].denominator));
+    CHECK(compare(trace, exact).out <= 2);
+  }
+
   TEST_CASE("keys without values leave no error behind when they go") {
     // Every key but the last has the weight of the row's maximum and V = 0, so that only sums of weights tell.
     Problem problem = random_problem(1, 1, 8, 600, 4, 4);
