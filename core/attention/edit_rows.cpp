@@ -92,9 +92,17 @@ float largest_score(const KernelHead& head, Index row) {
 // Whether a row's weights can stay as they are held where its largest score is another one: their exponent is near it.
 bool keeps_weights(const RowSoftmax& row, float max) {
   constexpr float kNear = 8;
-  const float exponent = max / std::numbers::ln2_v<float>;
+  const float exponent = max * std::numbers::log2e_v<float>;
   return row.base == 0 && std::abs(max) <= kLargestPlainScore &&
          std::abs(exponent - static_cast<float>(row.exponent)) <= kNear;
+}
+
+// The largest score of a row after one key's went from `before` to `after`, or NaN.
+float largest_after(const KernelHead& head, Index row, const KeyEdit& edit, float before, float after) {
+  const float max = head.rows[static_cast<std::size_t>(row)].max;
+  if (edit.is_valid && !(after <= max)) return after;
+  // Also of a key that was hidden: where the row's scores were looked through for a key before it, it was not.
+  return before < max ? max : largest_score(head, row);
 }
 
 // Weights, their sums and magnitudes of one key; the sums of V are left for later.
@@ -112,27 +120,17 @@ KeyChange patch_weights(KernelHead& head, const KeyEdit& edit, const Matrix& val
     const KeyRange range = visible_range(mask, row, head.shapes.nk);
     if (redo[i] || edit.key < range.first || edit.key >= range.last) continue;
     RowSoftmax& stats = head.rows[i];
-    if (!change.is_finite || !std::isfinite(stats.sum) || stats.visible == 0 ||
+    const float max =
+        edit.is_reweighed() ? largest_after(head, row, edit, column.before[c], column.after[c]) : stats.max;
+    const bool moved = max != stats.max;
+    if ((moved && !keeps_weights(stats, max)) || !change.is_finite || !std::isfinite(stats.sum) || stats.visible == 0 ||
         (!edit.is_valid && stats.visible == 1)) {
       redo[i] = 1;
       continue;
     }
-    float max = stats.max;
-    if (edit.is_reweighed()) {
-      if (edit.is_valid && !(column.after[c] <= max)) {
-        max = column.after[c];  // or NaN
-      } else if (!(column.before[c] < max)) {
-        // Also of a key that was hidden: where the row's scores were looked through for a key before it, it was not.
-        max = largest_score(head, row);
-      }
-    }
-    if (max != stats.max) {
-      if (!keeps_weights(stats, max)) {
-        redo[i] = 1;
-        continue;
-      }
+    if (moved) {
       stats.max = max;
-      head.sums->unit[i] = denominator_unit(stats);
+      sums.unit[i] = denominator_unit(stats);
     }
     const double before = edit.was_valid ? weights[c] : 0;
     const double after = !edit.is_valid ? 0 : edit.is_reweighed() ? column.weights[c] : weights[c];

@@ -195,7 +195,8 @@ std::optional<std::vector<SharedMatrix>> rotated_heads(const std::vector<SharedM
   constexpr Index kRows = 32;
   const Index n = heads.front()->rows(), d = heads.front()->cols();
   const RowRotation rotation(*rope, d);
-  std::vector<Matrix> turned(heads.size(), Matrix(n, d));
+  std::vector<Matrix> turned;
+  for (std::size_t h = 0; h < heads.size(); ++h) turned.emplace_back(n, d);
   const auto turn_rows = [&](Index task, int) {
     std::vector<RowRotation::Angle> angles;
     Eigen::RowVectorXd line(d);

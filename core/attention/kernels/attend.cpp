@@ -178,8 +178,6 @@ bool is_better_streamed(const FloatBlock& cells) {
 }
 
 void reserve(const HeadInput& input, const HeadOutput& output, const RowBlock& block, KernelScratch::Impl& scratch) {
-  scratch.online.resize(static_cast<size_t>(block.rows));
-  scratch.lane_sums.reserve(block.rows * kStep);
   if (output.out) scratch.sums.reserve(block.rows * block.sums_stride);
   if (block.whole_rows) scratch.exponents.resize(static_cast<size_t>(block.rows * block.key_blocks()));
   if (input.mask.key_valid == nullptr) return;
@@ -196,6 +194,8 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
   const bool streams_weights = is_better_streamed(output.weights), streams_scores = is_better_streamed(output.scores);
   const Index most = block_rows(input, whole_rows), blocks = (count + most - 1) / most;
   const Index rows = std::min(round_up((count + blocks - 1) / blocks, kGroupRows), most);
+  scratch.online.resize(static_cast<size_t>(rows));
+  scratch.lane_sums.reserve(rows * kStep);
   RowBlock block = {.input = input,
                     .output = output,
                     .scratch = scratch,
@@ -211,13 +211,11 @@ void attend(const HeadInput& input, Index first, Index count, const HeadOutput& 
                     // Not a power of two, which would put all rows in the same places of a cache.
                     .stride = round_up(whole_rows ? nk : std::min(nk, kKeyBlock), kKeyBlock) + kPanel,
                     .sums_stride = round_up(input.kv->d_v(), kPanel),
-                    .online = nullptr,
-                    .lane_sums = nullptr};
+                    .online = scratch.online.data(),
+                    .lane_sums = scratch.lane_sums.data()};
   if (block.in_place) block.stride = output.weights.stride;
   if (!block.in_place) scratch.cells.reserve(rows * block.stride);
   reserve(input, output, block, scratch);
-  block.online = scratch.online.data();
-  block.lane_sums = scratch.lane_sums.data();
   for (Index row = first; row < first + count; row += rows) {
     block.first = row;
     block.rows = std::min(rows, first + count - row);
