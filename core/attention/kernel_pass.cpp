@@ -13,7 +13,7 @@ namespace qkv {
 namespace {
 
 // Rows of a projection that one task computes.
-constexpr Index kProjectionRows = 96;
+constexpr Index kProjectionRows = 48;
 // Below this a thread costs more than it saves: waking one takes 10 to 20 µs.
 constexpr double kLeastSharedFlops = 4e6;
 
@@ -31,10 +31,12 @@ bool share_out(Index tasks, double flops, const PassOptions& options, const std:
 template <class Rows>
 bool project_blocks(Index count, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
                     const PassOptions& options, const Rows& rows) {
-  const PackedFactor packed(view_of(factor));
+  const double flops = 2.0 * static_cast<double>(count) * static_cast<double>(factor.size());
+  const PackedFactor packed(view_of(factor), [&](Index parts, const std::function<void(Index)>& pack) {
+    share_out(parts, flops, options, [&](Index part, int) { pack(part); });
+  });
   const float* added = bias ? bias->get().data() : nullptr;
   const Index tasks = (count + kProjectionRows - 1) / kProjectionRows;
-  const double flops = 2.0 * static_cast<double>(count) * static_cast<double>(factor.size());
   out.resize(count, factor.cols());
   return share_out(tasks, flops, options, [&](Index task, int worker) {
     const Index first = task * kProjectionRows, of_task = std::min(kProjectionRows, count - first);

@@ -44,13 +44,15 @@ class OurAttention {
 
   // Every product of [N, depth] and [depth, cols], in pieces of rows.
   void project(const std::vector<Projection>& projections, Index depth, Index cols) {
-    constexpr Index kRows = 64;
+    constexpr Index kRows = 48;
     const Index n = job_.of.n, blocks = (n + kRows - 1) / kRows;
     std::vector<std::unique_ptr<PackedFactor>> factors(projections.size());
-    pool_.run(std::ssize(projections), [&](std::ptrdiff_t i, int) {
-      const float* data = projections[static_cast<std::size_t>(i)].factor->data();
-      factors[static_cast<std::size_t>(i)] = std::make_unique<PackedFactor>(FloatView{data, depth, cols, cols});
-    });
+    for (std::size_t i = 0; i < projections.size(); ++i) {
+      const FloatView factor = {projections[i].factor->data(), depth, cols, cols};
+      factors[i] = std::make_unique<PackedFactor>(factor, [&](Index parts, const auto& pack) {
+        pool_.run(parts, [&](std::ptrdiff_t part, int) { pack(part); });
+      });
+    }
     pool_.run(std::ssize(projections) * blocks, [&](std::ptrdiff_t task, int) {
       const std::size_t i = static_cast<std::size_t>(task / blocks);
       const Index first = task % blocks * kRows, count = std::min(kRows, n - first);

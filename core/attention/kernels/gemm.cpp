@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace qkv::HWY_NAMESPACE {
 
 // Terms of a cell that are summed in registers before they are added to the cell.
-inline constexpr Index kDepthBlock = 256;
+inline constexpr Index kDepthBlock = 512;
 
 // What a cell of a tile is before the products of a depth block are added: nothing, a bias, or those of earlier blocks.
 struct Earlier {
@@ -80,17 +80,14 @@ struct FactorJob {
 };
 
 void multiply_panels(FloatView left, const Panels& factor, const float* bias, FloatBlock out) {
-  constexpr Index kRows = 48, kStride = kDepthBlock + kPanel;
+  constexpr Index kRows = 96;
   const Index last_vec = (factor.cols + kStep - 1) / kStep;
-  // Rows of a wide matrix lie in the same places of a cache, so each block of them is copied to where they do not.
-  AlignedBuffer copy(std::min(kRows, left.rows) * kStride);
   for (Index row = 0; row < left.rows; row += kRows) {
     const Index rows = std::min(kRows, left.rows - row);
     const FloatBlock block = {out.row(row), rows, factor.cols, out.stride};
     for (Index k = 0; k == 0 || k < factor.rows; k += kDepthBlock) {
       const Index depth = std::min(kDepthBlock, factor.rows - k);
-      for (Index r = 0; r < rows; ++r) std::copy_n(left.row(row + r) + k, depth, copy.data() + r * kStride);
-      run_tiles(rows, 0, last_vec, FactorJob{copy.data(), kStride, factor, k, depth, bias, block});
+      run_tiles(rows, 0, last_vec, FactorJob{left.row(row) + k, left.stride, factor, k, depth, bias, block});
     }
   }
 }
@@ -103,9 +100,18 @@ namespace qkv {
 
 HWY_EXPORT(multiply_panels);
 
-PackedFactor::PackedFactor(FloatView factor) : impl_(std::make_unique<Impl>()) {
+PackedFactor::PackedFactor(FloatView factor)
+    : PackedFactor(factor, [](Index parts, const std::function<void(Index)>& pack_part) {
+        for (Index part = 0; part < parts; ++part) pack_part(part);
+      }) {}
+
+PackedFactor::PackedFactor(FloatView factor, const ForEachPart& for_each) : impl_(std::make_unique<Impl>()) {
+  constexpr Index kColumns = 4 * kPanel;  // of a part
   impl_->factor.resize(factor.rows, factor.cols);
-  pack(factor, impl_->factor);
+  for_each((factor.cols + kColumns - 1) / kColumns, [&](Index part) {
+    const Index first = part * kColumns, cols = std::min(kColumns, factor.cols - first);
+    pack_panels({factor.data + first, factor.rows, cols, factor.stride}, impl_->factor.at(0, first));
+  });
 }
 
 PackedFactor::~PackedFactor() = default;

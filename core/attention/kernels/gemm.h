@@ -1,6 +1,7 @@
 // Products of float32 matrices, for the projections.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "core/attention/kernels/views.h"
@@ -10,7 +11,11 @@ namespace qkv {
 // The right factor of a product, [K, N], in the order in which the kernel reads it. Copies.
 class PackedFactor {
  public:
+  // Calls pack(part) once for each part below `parts`, in any order, on any threads.
+  using ForEachPart = std::function<void(Index parts, const std::function<void(Index part)>& pack)>;
+
   explicit PackedFactor(FloatView factor);
+  PackedFactor(FloatView factor, const ForEachPart& for_each);
   ~PackedFactor();
   PackedFactor(const PackedFactor&) = delete;
   PackedFactor& operator=(const PackedFactor&) = delete;

@@ -15,7 +15,7 @@ void PackedKeyValues::assign(FloatView k, FloatView v) {
   impl_->values.resize(v.rows, v.cols);
   impl_->non_finite.clear();
   pack_transposed(k, impl_->keys);
-  if (pack(v, impl_->values)) return;
+  if (pack_panels(v, impl_->values.cells.data())) return;
   for (Index key = 0; key < v.rows; ++key) set_value(key, v.row(key));
 }
 

@@ -48,7 +48,7 @@ void transposed(FloatView rows, Panels& panels) {
   }
 }
 
-bool copied(FloatView rows, Panels& panels) {
+bool copied(FloatView rows, float* to) {
   const hn::CappedTag<float, kPanel> d;
   constexpr auto step = static_cast<Index>(hn::MaxLanes(d));
   // 0 · NaN and 0 · Inf are NaN. One sum for each vector of a panel, so that they do not wait for one another.
@@ -57,7 +57,6 @@ bool copied(FloatView rows, Panels& panels) {
   float zero = 0;
   for (Index first = 0; first < rows.cols; first += kPanel) {
     const Index count = std::min(kPanel, rows.cols - first);
-    float* to = panels.at(0, first);
     for (Index row = 0; row < rows.rows; ++row, to += kPanel) {
       const float* const from = rows.row(row) + first;
       if (count == kPanel) {
@@ -93,7 +92,7 @@ void Panels::resize(Index row_count, Index col_count) {
 
 void pack_transposed(FloatView rows, Panels& panels) { HWY_DYNAMIC_DISPATCH(transposed)(rows, panels); }
 
-bool pack(FloatView rows, Panels& panels) { return HWY_DYNAMIC_DISPATCH(copied)(rows, panels); }
+bool pack_panels(FloatView rows, float* to) { return HWY_DYNAMIC_DISPATCH(copied)(rows, to); }
 
 }  // namespace qkv
 #endif  // HWY_ONCE
