@@ -117,6 +117,8 @@ CommandContext App::Impl::context() const {
   c.has_comparison = !compare.other.empty();
   c.setup_hidden = preferences.setup_hidden;
   c.inspector_hidden = preferences.inspector_hidden;
+  c.can_stop = can_stop();
+  c.is_stopped = is_stopped();
   return c;
 }
 
@@ -168,10 +170,10 @@ void App::Impl::draw_root() {
   double zoom = 1;
   for (const auto& [axis, view] : stage.axes) zoom = std::max(zoom, view.zoom);
   const bool busy = engine.busy() || lens_engine.busy() || compare_engine.busy() || opening.is_running();
-  if (is_refining(computed->trace)) ui.redraw_within(0.1);
+  if (is_refining(computed->trace) && !is_stopped()) ui.redraw_within(0.1);
   if (busy) ui.redraw_within(0.2);  // so that an overtaken pass is given up in time
-  draw_status_bar(ui, input(), {busy, zoom, has_failed() ? failure->message : std::string()},
-                  {0, size.y - kStatusHeight}, {size.x, size.y});
+  draw_status_bar(ui, input(), {busy, can_stop(), zoom, has_failed() ? failure->message : std::string()},
+                  {0, size.y - kStatusHeight}, {size.x, size.y}, queue);
   ImGui::End();
   ImGui::PopFont();
 }

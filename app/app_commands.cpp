@@ -92,6 +92,12 @@ void App::Impl::run(CommandId command) {
     case CommandId::kPaste:
       paste_selection(input(), stage, queue);
       break;
+    case CommandId::kStop:
+      if (is_stopped())
+        engine.resume(*computed);
+      else if (can_stop())
+        engine.stop();
+      break;
     case CommandId::kPalette:
       dialogs.palette.just_opened = true;
       break;

@@ -20,6 +20,7 @@
 #include "app/panels/message_dialogs.h"
 #include "app/panels/opening.h"
 #include "app/panels/setup_panel.h"
+#include "core/attention/streamed_pass.h"
 #include "core/session/history.h"
 
 namespace qkv {
@@ -94,10 +95,16 @@ struct App::Impl {
   // app.cpp: one frame
   StageInput input() const {
     const TokenStyle tokens = history.current().view.raw_tokens ? TokenStyle::kStored : detected_tokens;
-    return {history.current(), *computed, version, lens.get(), sources.get(), tokens, has_failed()};
+    return {history.current(), *computed, version, lens.get(), sources.get(), tokens, missing()};
   }
   // The newest edit has no result, and none is on its way.
   bool has_failed() const { return failure && !engine.busy(); }
+  // Somebody stopped the pass of what is shown.
+  bool is_stopped() const { return is_refining(computed->trace) && !engine.busy() && !failure; }
+  bool can_stop() const { return is_refining(computed->trace) && engine.can_stop(); }
+  Missing missing() const {
+    return has_failed() ? Missing::kFailed : is_stopped() ? Missing::kStopped : Missing::kComing;
+  }
   // What pictures are made of; `in` outlives it.
   PictureSource picture_source(const StageInput& in) const;
   CommandContext context() const;

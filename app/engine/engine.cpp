@@ -63,29 +63,48 @@ void make_shown(const Computed& computed, const PassOptions& options) {
   });
 }
 
-// The results hold the same heads: what is computed of them is seen through each.
-Outcome stream(const Session& session, const Shapes& shapes, const PassOptions& options, const Publish& publish) {
-  Result<Trace> begun = begin_streamed(session.problem, shapes, options);
-  if (!begun) return begun.error();
-  const Trace& trace = begun.value();
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The results hold the same heads: what is computed of them is seen through each. `spent`: seconds that were, before
+// it was stopped, and then are.
+Outcome refine(const Session& session, const Trace& trace, double& spent, const PassOptions& options,
+               const Publish& publish) {
   publish(digested(session, trace, *options.pool));
-  const int shown = std::clamp(session.view.head, 0, shapes.heads - 1);
+  const int shown = std::clamp(session.view.head, 0, trace.shapes.heads - 1);
   const auto start = std::chrono::steady_clock::now();
-  const Error stopped = {ErrorCode::kCancelled, "the computation was stopped"};
-  if (!sample_streamed(trace, *options.pool, options.stop, shown)) return stopped;
-  publish(digested(session, trace, *options.pool));
-  if (!refine_streamed(trace, *options.pool, options.stop, shown)) return stopped;
+  const auto compute_heads = [&] {
+    if (!sample_streamed(trace, *options.pool, options.stop, shown)) return false;
+    publish(digested(session, trace, *options.pool));
+    return refine_streamed(trace, *options.pool, options.stop, shown);
+  };
+  const bool complete = compute_heads();
+  spent += seconds_since(start);
+  if (!complete) return Error{ErrorCode::kCancelled, "the computation was stopped"};
   Result<Trace> finished = finish_streamed(trace, options);
   if (!finished) return finished.error();
-  finished.value().seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  finished.value().seconds += spent;
   return digested(session, std::move(finished).value(), *options.pool);
 }
 
-Outcome compute(const Session& session, std::shared_ptr<Computed> spare, const PassOptions& options,
+// A session, or a streamed pass of it that was stopped.
+struct Request {
+  Session session;
+  std::optional<Trace> stopped;
+};
+
+Outcome compute(const Request& request, std::shared_ptr<Computed> spare, double& spent, const PassOptions& options,
                 const Publish& publish) {
+  const Session& session = request.session;
+  if (request.stopped) return refine(session, *request.stopped, spent, options, publish);
   const Result<Shapes> shapes = check_session(session);
   if (!shapes) return shapes.error();
-  if (held_bytes(shapes.value()) > options.most_held_bytes) return stream(session, shapes.value(), options, publish);
+  if (held_bytes(shapes.value()) > options.most_held_bytes) {
+    const Result<Trace> begun = begin_streamed(session.problem, shapes.value(), options);
+    spent = 0;
+    return begun ? refine(session, begun.value(), spent, options, publish) : begun.error();
+  }
   UpdateReport report;
   Result<Trace> trace =
       spare ? update(std::move(spare->trace), session.problem, options, &report) : forward(session.problem, options);
@@ -113,14 +132,15 @@ struct Engine::Impl {
   ThreadPool pool;
   std::mutex mutex;                                               // of `spare`
   std::shared_ptr<const Computed> spare;                          // the last result that was taken back
-  NewestWorker<Session, std::shared_ptr<const Computed>> worker;  // last: it stops before the rest goes
+  double streamed_seconds = 0;                                    // of the last streamed pass, the worker's alone
+  NewestWorker<Request, std::shared_ptr<const Computed>> worker;  // last: it stops before the rest goes
 
   Impl(std::function<void()> wake, double most_bytes)
       : most_held_bytes(most_bytes),
         worker(
-            [this](const Session& session, const StopFlag* stop, const Publish& publish) {
+            [this](const Request& request, const StopFlag* stop, const Publish& publish) {
               const PassOptions options = {.pool = &pool, .stop = stop, .most_held_bytes = most_held_bytes};
-              return compute(session, sole_owner(take_spare()), options, publish);
+              return compute(request, sole_owner(take_spare()), streamed_seconds, options, publish);
             },
             std::move(wake)) {}
 
@@ -142,8 +162,12 @@ void Engine::request(const Session& session) {
     small = held_bytes(shapes.value()) <= impl_->most_held_bytes &&
             estimated_seconds(session.problem, shapes.value(), impl_->spare) <= kInlineSeconds;
   }
-  impl_->worker.request(session, small);
+  impl_->worker.request({session, std::nullopt}, small);
 }
+
+bool Engine::can_stop() const { return impl_->worker.is_published(); }
+void Engine::stop() { impl_->worker.stop(); }
+void Engine::resume(const Computed& stopped) { impl_->worker.request({stopped.session, stopped.trace}, false); }
 
 void Engine::forget() { impl_->worker.forget(); }
 

@@ -54,6 +54,17 @@ class NewestWorker {
     changed_.notify_all();
   }
 
+  // Whether the newest request is being computed and all that it has so far was handed out: what is shown is of it.
+  bool is_published() const {
+    const std::scoped_lock lock(mutex_);
+    return shows_running();
+  }
+  // Gives up a request that is_published(): what was handed out stays, and no more comes.
+  void stop() {
+    const std::scoped_lock lock(mutex_);
+    if (shows_running()) stop_ = true;
+  }
+
   // What was asked for counts no more: no result of it is handed out.
   void forget() {
     const std::scoped_lock lock(mutex_);
@@ -101,6 +112,7 @@ class NewestWorker {
                             [&] { return compute_(request, stop, publish); });
   }
 
+  bool shows_running() const { return running_ && !waiting_ && published_ && !finished_ && !stop_; }
   bool is_late() const { return std::chrono::steady_clock::now() - started_ > kPatience; }
 
   void work() {
@@ -111,6 +123,7 @@ class NewestWorker {
       const Request request = std::move(*waiting_);
       waiting_.reset();
       running_ = true;
+      published_ = false;
       stop_ = false;
       const std::uint64_t generation = generation_;
       started_ = std::chrono::steady_clock::now();
@@ -118,7 +131,10 @@ class NewestWorker {
       Outcome outcome = compute(request, &stop_, [this, generation](Product product) {
         {
           const std::scoped_lock publishing(mutex_);
-          if (!stop_ && generation == generation_) finished_ = std::move(product);
+          if (!stop_ && generation == generation_) {
+            finished_ = std::move(product);
+            published_ = true;
+          }
         }
         if (wake_) wake_();
       });
@@ -142,6 +158,7 @@ class NewestWorker {
   std::optional<Request> waiting_;
   std::optional<Outcome> finished_;
   bool running_ = false, quit_ = false;
+  bool published_ = false;        // something of the running request
   std::uint64_t generation_ = 0;  // counts forget()
   std::chrono::steady_clock::time_point started_;
   StopFlag stop_ = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "app/engine/pending.h"
 #include "app/panels/lens.h"
@@ -77,6 +78,7 @@ void draw_head_row(Ui& ui, const StageInput& in, ImVec2 at, float width, ActionQ
 struct StatusWord {
   std::string text;
   Color color;
+  std::optional<CommandId> command = {};  // a button
 };
 
 std::string count_text(Index count, const char* one, const char* many) {
@@ -91,15 +93,21 @@ bool clips(const ColorRange& range, const FiniteExtent& extent) {
   return (least < range.low && !(range.log && least == 0)) || extent.high > range.high;
 }
 
-std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, bool busy) {
+std::vector<StatusWord> status_words(const Ui& ui, const StageInput& in, const StatusInput& status) {
   const TraceDigest& d = in.computed.digest;
   std::vector<StatusWord> words;
   if (in.lens != nullptr) words.push_back({lens_line(in), ui.colors().accent});
   const double progress = in.computed.trace.streams.empty() ? 1 : streamed_progress(in.computed.trace);
-  if (progress < 1)
-    words.push_back({"computing … " + std::to_string(static_cast<int>(100 * progress)) + " %", ui.colors().accent});
-  else if (busy)
+  const std::string percent = std::to_string(static_cast<int>(100 * progress)) + " %";
+  if (in.missing == Missing::kStopped) {
+    words.push_back({"stopped at " + percent, ui.colors().warning});
+    words.push_back({"Go on", ui.colors().text, CommandId::kStop});
+  } else if (progress < 1) {
+    words.push_back({"computing … " + percent, ui.colors().accent});
+    if (status.can_stop) words.push_back({"Stop", ui.colors().text, CommandId::kStop});
+  } else if (status.busy) {
     words.push_back({"computing …", ui.colors().accent});
+  }
   if (d.warnings.nan_inputs > 0)
     words.push_back(
         {count_text(d.warnings.nan_inputs, "input is NaN or infinite", "inputs are NaN or infinite"), ui.colors().bad});
@@ -184,7 +192,8 @@ float draw_tab_bar(Ui& ui, const StageInput& in, const CompareState& compare, Im
   return kTabBarHeight + heads_height + (beside ? 0 : kHeadRow);
 }
 
-void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, ImVec2 min, ImVec2 max) {
+void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, ImVec2 min, ImVec2 max,
+                     ActionQueue& queue) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(min, max, to_u32(ui.colors().panel));
   list->AddLine({min.x, min.y + 0.5f}, {max.x, min.y + 0.5f}, to_u32(ui.colors().line));
@@ -199,16 +208,35 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
     draw_text_in(ui, list, FontRole::kSmall11, {x, min.y}, {max.x, max.y}, color, text, TextAlign::kLeft);
     x += text_width(ui, FontRole::kSmall11, text) + 22;
   };
+  // True when clicked.
+  const auto button = [&](const std::string& text) {
+    const float width = text_width(ui, FontRole::kSmall11, text) + 20;
+    const ImVec2 from{x - 8, min.y + 4}, to{x - 8 + width, max.y - 3};
+    const std::string name = "status/" + text;
+    ImGui::SetCursorScreenPos(from);
+    const bool clicked = ImGui::InvisibleButton(name.c_str(), {to.x - from.x, to.y - from.y});
+    ui.widgets->add(name, from, to);
+    if (ImGui::IsItemHovered()) list->AddRectFilled(from, to, to_u32(ui.colors().accent_soft), 5);
+    list->AddRect(from, to, to_u32(ui.colors().line), 5, 0, 1);
+    draw_text_in(ui, list, FontRole::kSmall11, from, to, ui.colors().text, text, TextAlign::kCenter);
+    x = to.x + 14;
+    return clicked;
+  };
   word(shapes, ui.colors().dim);
   const double ms = in.computed.trace.seconds * 1e3;  // 0 where nothing is computed yet
   const std::string time = ms < 0.1   ? format_fixed(ms * 1e3, 0) + " µs"
                            : ms < 1e4 ? format_fixed(ms, ms < 10 ? 2 : 0) + " ms"
                                       : format_fixed(ms / 1e3, 1) + " s";
-  if (ms > 0) word(time, ui.colors().dim);
+  if (ms > 0 && !in.computed.digest.refining) word(time, ui.colors().dim);
   if (!status.failure.empty())
     word((is_pending(in.computed) ? "" : "these are the last numbers: ") + status.failure, ui.colors().bad);
   else
-    for (const StatusWord& item : status_words(ui, in, status.busy)) word(item.text, item.color);
+    for (const StatusWord& item : status_words(ui, in, status)) {
+      if (!item.command)
+        word(item.text, item.color);
+      else if (button(item.text))
+        queue.push(*item.command);
+    }
   const std::string zoom = std::to_string(static_cast<int>(std::lround(status.zoom * 100))) + " %";
   draw_text_in(ui, list, FontRole::kSmall11, min, {max.x - 16, max.y}, ui.colors().dim, zoom, TextAlign::kRight);
   ui.widgets->add("status", min, max);

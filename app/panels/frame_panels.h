@@ -37,10 +37,12 @@ float draw_tab_bar(Ui& ui, const StageInput& in, const CompareState& compare, Im
 // Shapes, time of the last pass, and what deserves a word: dead rows, NaN, clipped colours.
 struct StatusInput {
   bool busy = false;
+  bool can_stop = false;  // a streamed pass
   double zoom = 1;
   std::string failure;  // why the newest edit has no numbers; empty = it has
 };
-void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, ImVec2 min, ImVec2 max);
+void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, ImVec2 min, ImVec2 max,
+                     ActionQueue& queue);
 
 struct Toast {
   std::string text;

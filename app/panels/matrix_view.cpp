@@ -157,13 +157,19 @@ void name_cells(Ui& ui, const MatrixCanvas& canvas, const std::string& name) {
 // The place of a matrix that is being computed, or could not be.
 void draw_pending(Ui& ui, const StageInput& in, const MatrixPlace& place) {
   const ImVec2 max{place.min.x + place.size.x, place.min.y + place.size.y};
-  ui.widgets->add((in.failed ? "failed/" : "pending/") + matrix_name(place.id), place.min, max);
+  struct Words {
+    const char *name, *text;
+  };
+  const Words words = in.missing == Missing::kFailed    ? Words{"failed/", "not computed"}
+                      : in.missing == Missing::kStopped ? Words{"stopped/", "stopped"}
+                                                        : Words{"pending/", "computing …"};
+  ui.widgets->add(words.name + matrix_name(place.id), place.min, max);
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRect({place.min.x - 0.5f, place.min.y - 0.5f}, {max.x + 0.5f, max.y + 0.5f}, to_u32(ui.colors().line),
                 kMatrixCornerRadius, 0, 1);
-  const std::string_view words = in.failed ? "not computed" : "computing …";
-  const bool fits = text_width(ui, FontRole::kSmall11, words) <= place.size.x;
-  draw_text_in(ui, list, FontRole::kSmall11, place.min, max, ui.colors().dim, fits ? words : "…", TextAlign::kCenter);
+  const bool fits = text_width(ui, FontRole::kSmall11, words.text) <= place.size.x;
+  draw_text_in(ui, list, FontRole::kSmall11, place.min, max, ui.colors().dim, fits ? words.text : "…",
+               TextAlign::kCenter);
   draw_title(ui, in, place, 0);
 }
 

@@ -13,7 +13,13 @@ namespace qkv {
 inline constexpr const char* kNotComputed =
     "These numbers could not be computed: the line at the bottom of the window says why";
 inline constexpr const char* kStillComputed = "These numbers are still being computed: try again in a moment";
-inline const char* why_missing(const StageInput& in) { return in.failed ? kNotComputed : kStillComputed; }
+inline constexpr const char* kStoppedBefore =
+    "These numbers are not there: their computation was stopped. Let it go on, in the line at the bottom of the window";
+inline const char* why_missing(const StageInput& in) {
+  return in.missing == Missing::kFailed    ? kNotComputed
+         : in.missing == Missing::kStopped ? kStoppedBefore
+                                           : kStillComputed;
+}
 
 // The matrix that a command means: of the cell in focus, else the weights of the head that is shown.
 MatrixId meant_matrix(const StageInput& in, const StageState& state);

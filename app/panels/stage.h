@@ -77,6 +77,9 @@ struct StageState {
 // The cell that the inspector explains: under the pointer, else the chosen one.
 std::optional<CellRef> focus_cell(const StageState& state);
 
+// Numbers that are not there: they are being computed, could not be, or somebody stopped their computation.
+enum class Missing { kComing, kFailed, kStopped };
+
 // What a frame of the stage reads.
 struct StageInput {
   const Session& session;            // newest
@@ -85,7 +88,7 @@ struct StageInput {
   const LensResult* lens = nullptr;  // what the cells show in place of values; null = values
   SourcePictures* pictures = nullptr;      // of a streamed trace
   TokenStyle tokens = TokenStyle::kPlain;  // how they are shown
-  bool failed = false;                     // what `computed` has not of the newest session is not being computed either
+  Missing missing = Missing::kComing;      // what `computed` has not of the newest session
 };
 
 // What stands on an axis of the computed session, tokens as they are shown.

@@ -52,6 +52,7 @@ enum class CommandId {
   kZoomOut,
   kSetup,
   kInspector,
+  kStop,
   kThemeLight,
   kThemeDark,
   kPalette,

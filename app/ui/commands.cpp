@@ -48,6 +48,7 @@ constexpr std::array kCommands = {
     CommandInfo{kZoomOut, MenuId::kView, "Zoom out", {Key::kMinus, true}},
     CommandInfo{kSetup, MenuId::kView, "Hide the setup", {Key::kB, true}, true},
     CommandInfo{kInspector, MenuId::kView, "Hide the inspector", {Key::kB, true, true}},
+    CommandInfo{kStop, MenuId::kView, "Stop computing", {Key::kPeriod, true}, true},
     CommandInfo{kThemeLight, MenuId::kView, "Light", {}, true},
     CommandInfo{kThemeDark, MenuId::kView, "Dark", {}},
     CommandInfo{kPalette, MenuId::kHelp, "All commands…", {Key::kP, true, true}},
@@ -84,6 +85,8 @@ bool is_enabled(CommandId id, const CommandContext& context) {
     case kPreviousHead:
     case kNextHead:
       return context.many_heads;
+    case kStop:
+      return context.can_stop || context.is_stopped;
     case kTabConcat:
     case kLensGradient:
     case kLensPrecision:
@@ -97,6 +100,7 @@ bool is_enabled(CommandId id, const CommandContext& context) {
 std::string_view command_text(const CommandInfo& command, const CommandContext& context) {
   if (command.id == kSetup && context.setup_hidden) return "Show the setup";
   if (command.id == kInspector && context.inspector_hidden) return "Show the inspector";
+  if (command.id == kStop && context.is_stopped) return "Go on computing";
   return command.text;
 }
 

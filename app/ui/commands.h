@@ -31,6 +31,7 @@ struct CommandContext {
   bool only_weights = false;    // no lens, no Concat, and One head is one matrix
   bool has_comparison = false;  // the Compare tab exists
   bool setup_hidden = false, inspector_hidden = false;
+  bool can_stop = false, is_stopped = false;  // a streamed pass
 };
 bool is_enabled(CommandId id, const CommandContext& context);
 // CommandInfo::text, or what the command does instead where its panel is hidden already.

@@ -17,6 +17,8 @@ ImGuiKey imgui_key(Key key) {
       return ImGuiKey_Space;
     case Key::kMinus:
       return ImGuiKey_Minus;
+    case Key::kPeriod:
+      return ImGuiKey_Period;
     case Key::kEqual:
       return ImGuiKey_Equal;
     case Key::kEscape:
@@ -77,15 +79,17 @@ bool chord_pressed(const Chord& chord) {
 
 const char* key_name(Key key) {
   static constexpr std::pair<Key, const char*> kNames[] = {
-      {Key::kA, "A"},         {Key::kB, "B"},          {Key::kC, "C"},     {Key::kD, "D"},       {Key::kE, "E"},
-      {Key::kF, "F"},         {Key::kG, "G"},          {Key::kH, "H"},     {Key::kI, "I"},       {Key::kJ, "J"},
-      {Key::kK, "K"},         {Key::kL, "L"},          {Key::kM, "M"},     {Key::kN, "N"},       {Key::kO, "O"},
-      {Key::kP, "P"},         {Key::kQ, "Q"},          {Key::kR, "R"},     {Key::kS, "S"},       {Key::kT, "T"},
-      {Key::kU, "U"},         {Key::kV, "V"},          {Key::kW, "W"},     {Key::kX, "X"},       {Key::kY, "Y"},
-      {Key::kZ, "Z"},         {Key::k0, "0"},          {Key::k1, "1"},     {Key::k2, "2"},       {Key::k3, "3"},
-      {Key::k4, "4"},         {Key::kDelete, "Del"},   {Key::kF1, "F1"},   {Key::kF2, "F2"},     {Key::kMinus, "-"},
-      {Key::kEqual, "="},     {Key::kEnter, "Enter"},  {Key::kTab, "Tab"}, {Key::kLeft, "Left"}, {Key::kRight, "Right"},
-      {Key::kPageUp, "PgUp"}, {Key::kPageDown, "PgDn"}};
+      {Key::kA, "A"},         {Key::kB, "B"},           {Key::kC, "C"},       {Key::kD, "D"},
+      {Key::kE, "E"},         {Key::kF, "F"},           {Key::kG, "G"},       {Key::kH, "H"},
+      {Key::kI, "I"},         {Key::kJ, "J"},           {Key::kK, "K"},       {Key::kL, "L"},
+      {Key::kM, "M"},         {Key::kN, "N"},           {Key::kO, "O"},       {Key::kP, "P"},
+      {Key::kQ, "Q"},         {Key::kR, "R"},           {Key::kS, "S"},       {Key::kT, "T"},
+      {Key::kU, "U"},         {Key::kV, "V"},           {Key::kW, "W"},       {Key::kX, "X"},
+      {Key::kY, "Y"},         {Key::kZ, "Z"},           {Key::k0, "0"},       {Key::k1, "1"},
+      {Key::k2, "2"},         {Key::k3, "3"},           {Key::k4, "4"},       {Key::kDelete, "Del"},
+      {Key::kF1, "F1"},       {Key::kF2, "F2"},         {Key::kMinus, "-"},   {Key::kEqual, "="},
+      {Key::kEnter, "Enter"}, {Key::kTab, "Tab"},       {Key::kLeft, "Left"}, {Key::kRight, "Right"},
+      {Key::kPageUp, "PgUp"}, {Key::kPageDown, "PgDn"}, {Key::kPeriod, "."}};
   for (const auto& [named, name] : kNames)
     if (named == key) return name;
   return "";

@@ -9,6 +9,7 @@ namespace qkv {
 enum class Key : int {
   kSpace = 32,
   kMinus = 45,
+  kPeriod = 46,
   kEqual = 61,
   k0 = 48,
   k1,

@@ -63,6 +63,62 @@ TEST_SUITE("streamed sessions") {
     CHECK(!last->digest.refining);
   }
 
+  TEST_CASE("a pass that was stopped goes on where it left off") {
+    Engine engine({}, 0);
+    engine.request(causal_session(20000, 1));
+    std::shared_ptr<const Computed> shown;
+    while (!engine.can_stop()) {
+      if (auto result = engine.take_result()) shown = std::move(result);
+      REQUIRE(engine.busy());
+    }
+    engine.stop();
+    engine.wait();
+    REQUIRE(shown != nullptr);
+    CHECK(engine.take_result() == nullptr);
+    CHECK(!engine.take_error());
+    CHECK(!engine.can_stop());
+    REQUIRE(is_refining(shown->trace));
+    const double left_off = streamed_progress(shown->trace);
+    CHECK(streamed_progress(shown->trace) == left_off);
+    engine.resume(*shown);
+    while (!engine.can_stop() && engine.busy()) {
+      if (auto result = engine.take_result()) CHECK(streamed_progress(result->trace) >= left_off);
+    }
+    engine.wait();
+    const auto last = engine.take_result();
+    REQUIRE(last != nullptr);
+    CHECK(!last->digest.refining);
+    CHECK(last->trace.streams[0] == shown->trace.streams[0]);
+    CHECK(last->trace.find({MatrixKind::kHeadsOut, 0}) != nullptr);
+  }
+
+  TEST_CASE("a pass is stopped in the status line, and goes on there") {
+    Harness h(1440, 900, 0);
+    h.app().open(causal_session(20000, 1), {});
+    const auto draw_until = [&](const char* name) {
+      for (int frame = 0; frame < 20000 && !h.has(name); ++frame) h.frames(1);
+      REQUIRE(h.has(name));
+    };
+    draw_until("status/Stop");
+    h.click("status/Stop");
+    draw_until("status/Go on");
+    const double left_off = streamed_progress(*h.app().trace());
+    CHECK(left_off < 1);
+    h.click("tab/concat");
+    h.frames(2);
+    CHECK(h.has("stopped/matrix/concat/1"));
+    h.app().wait_for_results();
+    h.frames(2);
+    CHECK(streamed_progress(*h.app().trace()) == left_off);
+    h.click("status/Go on");
+    h.app().wait_for_results();
+    h.frames(2);
+    CHECK(streamed_progress(*h.app().trace()) == 1);
+    CHECK(!h.has("status/Stop"));
+    CHECK(!h.has("status/Go on"));
+    CHECK(h.has("matrix/concat/1"));
+  }
+
   TEST_CASE("every tab draws; a cell is hovered, chosen, copied, enlarged; an edit is computed anew") {
     Harness h(1440, 900, 0);
     h.app().open(causal_session(5, 3), {});
