@@ -210,10 +210,43 @@ HWY_INLINE bool summarizes_at_once(const RowBlock& block, const TileRow& tile) {
   return kPlain && width > 0 && !block.again && has_whole_blocks(tile, width);
 }
 
+// Whether a row sees the whole key block, which is whole vectors, and its scores are to be scaled and no more: most
+// rows, and what is found out of the others costs as much as the weights of few keys.
+template <bool kPlain>
+HWY_INLINE bool is_whole(const RowBlock& block, const KeyBlock& keys, const OnlineRow& online) {
+  return kPlain && keys.valid == nullptr && block.output.blocks.width == 0 && online.range.first <= keys.first &&
+         online.range.last >= keys.last && (keys.last - keys.first) % kStep == 0;
+}
+
+HWY_INLINE void prepare_whole_row(RowBlock& block, const KeyBlock& keys, Index row) {
+  OnlineRow& online = block.online[row];
+  online.rescale = 1;
+  if (block.output.scores) write_scores(block, keys, row, {keys.first, keys.last});
+  if (online.exponent != kNoExponent) return;
+  online.exponent = first_exponent(block.cells(row, keys.first), keys.last - keys.first, block.input.scaling.scale);
+}
+
+HWY_INLINE void weigh_whole_row(RowBlock& block, const KeyBlock& keys, Index row) {
+  OnlineRow& online = block.online[row];
+  const V by = hn::Set(F(), block.input.scaling.scale);
+  float max;
+  while (true) {
+    LaneSums lanes;
+    weigh_columns(block.cells(row, keys.first), 0, keys.last - keys.first, by, WeightExp(online.exponent), lanes);
+    hn::Store(lanes.sum, F(), block.lane_sums + row * kStep);
+    max = hn::GetLane(hn::MaxOfLanes(F(), lanes.largest));
+    if (is_within_headroom(online, max) || !raise_exponent(online, weight_exponent(max))) break;
+    // Too large for the exponent that was foreseen: once more.
+    ScoreJob{block, keys}.run_row(row);
+  }
+  online.max = std::max(online.max, max);
+}
+
 // Gets a row ready for weigh_tile_row: its scores, and its exponent.
 template <bool kPlain>
 HWY_INLINE void prepare_tile_row(RowBlock& block, const KeyBlock& keys, Index row) {
   OnlineRow& online = block.online[row];
+  if (is_whole<kPlain>(block, keys, online)) return prepare_whole_row(block, keys, row);
   const KeyRange seen = keys.within(online.range);
   online.rescale = 1;
   if (seen.first >= seen.last) return;
@@ -237,6 +270,7 @@ HWY_INLINE void prepare_tile_row(RowBlock& block, const KeyBlock& keys, Index ro
 template <bool kPlain>
 HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row) {
   OnlineRow& online = block.online[row];
+  if (is_whole<kPlain>(block, keys, online)) return weigh_whole_row(block, keys, row);
   const KeyRange group = keys.within(block.groups[row / kGroupRows]), seen = keys.within(online.range);
   float* const cells = block.cells(row, keys.first) - keys.first;
   float* const lane_sums = block.lane_sums + row * kStep;

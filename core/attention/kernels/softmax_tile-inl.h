@@ -70,11 +70,24 @@ HWY_INLINE V scale_columns(const TileRow& row, const RowScaling& scaling, Index 
   return largest;
 }
 
+// Scores that are looked at before the first weights of a row: what comes then need not be looked at twice.
+inline constexpr Index kLook = 4 * kStep;
+
+// The exponent of the largest of the first of `count` raw scores, which are to be multiplied by `scale` and no more.
+HWY_INLINE std::int32_t first_exponent(const float* scores, Index count, float scale) {
+  const F d;
+  const V by = hn::Set(d, scale);
+  V largest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  for (Index i = 0; i < std::min(kLook, count); i += kStep) {
+    largest = hn::Max(largest, hn::Mul(hn::Load(d, scores + i), by));
+  }
+  return weight_exponent(hn::GetLane(hn::MaxOfLanes(d, largest)));
+}
+
 // Scales what is more than plain, in place, and gives the exponent of the largest of that, and of the first plain
-// scores where `look`: what comes then need not be looked at twice.
+// scores where `look`.
 template <bool kPlain>
 HWY_INLINE std::int32_t foreseen_exponent(const TileRow& row, const RowScaling& scaling, bool look) {
-  constexpr Index kLook = 4 * kStep;
   const F d;
   const KeyRange plain = plain_columns<kPlain>(row);
   V largest = hn::Set(d, -std::numeric_limits<float>::infinity());
@@ -98,26 +111,33 @@ HWY_INLINE double sum_in_double(V lanes) {
 #endif
 }
 
+// What the weights of some of a row's columns come to, lane by lane.
+struct LaneSums {
+  V largest, sum;  // of the scaled scores, or anything where one is NaN; of the weights
+
+  HWY_INLINE LaneSums() : largest(hn::Set(F(), -std::numeric_limits<float>::infinity())), sum(hn::Zero(F())) {}
+};
+
 // cells = exp(cells·by)·2^-exponent for some vectors from `cells`.
 template <size_t... kI>
-HWY_INLINE void weigh_vectors(float* cells, V by, const WeightExp& exp, V& largest, V& sum,
+HWY_INLINE void weigh_vectors(float* cells, V by, const WeightExp& exp, LaneSums& lanes,
                               std::index_sequence<kI...> each) {
   const F d;
   V scaled[sizeof...(kI)], weights[sizeof...(kI)];
   ((scaled[kI] = hn::Mul(hn::Load(d, cells + static_cast<Index>(kI) * kStep), by)), ...);
   exp.all(scaled, weights, each);
-  ((largest = hn::Max(largest, scaled[kI])), ...);
+  ((lanes.largest = hn::Max(lanes.largest, scaled[kI])), ...);
   (hn::Store(weights[kI], d, cells + static_cast<Index>(kI) * kStep), ...);
-  ((sum = hn::Add(sum, weights[kI])), ...);
+  ((lanes.sum = hn::Add(lanes.sum, weights[kI])), ...);
 }
 
-HWY_INLINE void weigh_columns(float* cells, Index begin, Index end, V by, const WeightExp& exp, V& largest, V& sum) {
+HWY_INLINE void weigh_columns(float* cells, Index begin, Index end, V by, const WeightExp& exp, LaneSums& lanes) {
   constexpr Index kTogether = 4;
   Index col = begin;
   for (; col + kTogether * kStep <= end; col += kTogether * kStep) {
-    weigh_vectors(cells + col, by, exp, largest, sum, std::make_index_sequence<kTogether>());
+    weigh_vectors(cells + col, by, exp, lanes, std::make_index_sequence<kTogether>());
   }
-  for (; col < end; col += kStep) weigh_vectors(cells + col, by, exp, largest, sum, std::index_sequence<0>());
+  for (; col < end; col += kStep) weigh_vectors(cells + col, by, exp, lanes, std::index_sequence<0>());
 }
 
 // Scores, as foreseen_exponent leaves them, to weights; the largest scaled score, or anything where one is NaN, and the
@@ -128,12 +148,12 @@ HWY_INLINE float weigh_row(const TileRow& row, const RowScaling& scaling, std::i
   const WeightExp exp(exponent);
   const KeyRange plain = plain_columns<kPlain>(row);
   const V one = hn::Set(d, 1.0f);
-  V largest = hn::Set(d, -std::numeric_limits<float>::infinity()), sum = hn::Zero(d);
-  weigh_columns(row.cells, row.first_vector(), std::min(plain.first, row.last_vector()), one, exp, largest, sum);
-  weigh_columns(row.cells, plain.first, plain.last, scaling.by(), exp, largest, sum);
-  weigh_columns(row.cells, plain.last, row.last_vector(), one, exp, largest, sum);
-  hn::Store(sum, d, lane_sums);
-  return hn::GetLane(hn::MaxOfLanes(d, largest));
+  LaneSums lanes;
+  weigh_columns(row.cells, row.first_vector(), std::min(plain.first, row.last_vector()), one, exp, lanes);
+  weigh_columns(row.cells, plain.first, plain.last, scaling.by(), exp, lanes);
+  weigh_columns(row.cells, plain.last, row.last_vector(), one, exp, lanes);
+  hn::Store(lanes.sum, d, lane_sums);
+  return hn::GetLane(hn::MaxOfLanes(d, lanes.largest));
 }
 
 // Weights below kSmallestWeight to 0; NaN stays.
