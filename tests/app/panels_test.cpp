@@ -166,6 +166,14 @@ TEST_CASE("the format of an export follows the name, and the name the format") {
   h.click("export/format/SVG");
   h.click("export/ok");
   CHECK(starts_with("plain.svg", "<?xml"));
+  // The next picture is offered as the last was saved.
+  h.key(Key::kE, true);
+  h.click("export/path");
+  h.key(Key::kA, true);
+  h.key(Key::kC, true);
+  CHECK(h.clipboard().ends_with(".svg"));
+  h.key(Key::kEscape);
+  h.frames(3);
   type_path("c.jpg");
   h.click("export/ok");
   h.frames(3);
