@@ -10,7 +10,7 @@ namespace {
 
 // `heads` with one row in each negated; the others' numbers are shared as far as a matrix allows.
 std::vector<SharedMatrix> with_edited_row(std::vector<SharedMatrix> heads, Index row) {
-  for (SharedMatrix& head : heads) head.edit().row(row) *= -1;
+  for (SharedMatrix& head : heads) head.edit_rows(row, 1) *= -1;
   return heads;
 }
 

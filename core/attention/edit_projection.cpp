@@ -60,9 +60,9 @@ std::optional<std::vector<SharedMatrix>> edit_projection(const std::vector<Share
   if (!rows.empty()) {
     if (!project_rows(pick_rows(*after.x, rows), *after.w, after.bias, product, options)) return std::nullopt;
     for (std::size_t h = 0; h < edited.size(); ++h) {
-      Matrix& cells = edited[h].edit();
       for (Index r = 0; r < product.rows(); ++r) {
-        cells.row(rows[static_cast<std::size_t>(r)]) = product.row(r).segment(static_cast<Index>(h) * width, width);
+        edited[h].edit_rows(rows[static_cast<std::size_t>(r)], 1) =
+            product.row(r).segment(static_cast<Index>(h) * width, width);
       }
     }
   }

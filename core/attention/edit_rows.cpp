@@ -174,8 +174,13 @@ std::vector<Index> changed_rows(const SharedMatrix& before, const SharedMatrix& 
   std::vector<Index> rows;
   if (before.same_storage(after)) return rows;
   const auto bytes = static_cast<std::size_t>(before.cols()) * sizeof(float);
-  for (Index row = 0; row < before.rows(); ++row) {
+  const auto compare = [&](Index row) {
     if (std::memcmp(before->row(row).data(), after->row(row).data(), bytes) != 0) rows.push_back(row);
+  };
+  if (const auto apart = before.rows_apart(after)) {
+    for (const Index row : *apart) compare(row);
+  } else {
+    for (Index row = 0; row < before.rows(); ++row) compare(row);
   }
   return rows;
 }

@@ -72,7 +72,7 @@ Result<MatrixRef> writable(Session& session, MatrixId id, const Rect& rect) {
     if (rect.rows == 1 && rect.cols == 1) return bad_input("there is no " + place + " in " + name);
     return bad_input(by(rect.rows, rect.cols) + " numbers do not fit at " + place + " of " + name);
   }
-  return MatrixRef(matrix->edit().block(rect.row, rect.col, rect.rows, rect.cols));
+  return MatrixRef(matrix->edit_rows(rect.row, rect.rows).middleCols(rect.col, rect.cols));
 }
 
 }  // namespace

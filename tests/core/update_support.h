@@ -80,14 +80,15 @@ class Editor {
 
   // A cell or a row. Now and then numbers a thousand times as large or as small.
   void edit(SharedMatrix& shared) {
-    Matrix& cells = shared.edit();
-    const int row = below(cells.rows());
+    const int row = below(shared.rows());
+    // Edits that say which rows they are of, and edits that do not.
+    auto cells = below(2) == 0 ? shared.edit_rows(row, 1) : shared.edit().block(row, 0, 1, shared.cols());
     const float size = below(6) == 0 ? 1000.0f : below(6) == 0 ? 0.001f : 1.0f;
     std::normal_distribution<float> normal(0, size);
     if (below(2) == 0) {
-      cells(row, below(cells.cols())) = normal(random_);
+      cells(0, below(cells.cols())) = normal(random_);
     } else {
-      for (Index c = 0; c < cells.cols(); ++c) cells(row, c) = normal(random_);
+      for (Index c = 0; c < cells.cols(); ++c) cells(0, c) = normal(random_);
     }
   }
 
