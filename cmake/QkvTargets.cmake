@@ -7,6 +7,8 @@ function(qkv_warnings target)
     # GCC 12 warns of overlapping copies inside std::string's own operator+ (its bugs 105329 and 105651).
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-array-bounds -Wno-stringop-overread
                                              -Wno-stringop-overflow)
+    # And of what std::variant destroys where NDEBUG is set, and std::regex moves with sanitizers (its bug 105562).
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
   endif()
   if(QKV_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
@@ -17,10 +19,6 @@ function(qkv_sanitize target)
   if(QKV_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${QKV_SANITIZE} -fno-sanitize-recover=all
                                              -fno-omit-frame-pointer)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-      # With sanitizers GCC 12 warns of what std::regex and std::function move (its bug 105562).
-      target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
-    endif()
     target_link_options(${target} PUBLIC -fsanitize=${QKV_SANITIZE})
   endif()
 endfunction()
