@@ -93,10 +93,7 @@ void App::Impl::run(CommandId command) {
       paste_selection(input(), stage, queue);
       break;
     case CommandId::kStop:
-      if (is_stopped())
-        engine.resume(*computed);
-      else if (can_stop())
-        engine.stop();
+      is_stopped() ? engine.request(history.current()) : engine.stop();
       break;
     case CommandId::kPalette:
       dialogs.palette.just_opened = true;

@@ -167,6 +167,7 @@ void App::Impl::export_picture(const ExportRequest& request) {
       return;
     }
     dialogs.exporting.open = false;
+    dialogs.exporting.last = {format, scale};
     preferences.export_folder = fs::absolute(to).parent_path().string();
     say("Saved " + to.string());
   };

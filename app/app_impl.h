@@ -100,7 +100,7 @@ struct App::Impl {
   // The newest edit has no result, and none is on its way.
   bool has_failed() const { return failure && !engine.busy(); }
   // Somebody stopped the pass of what is shown.
-  bool is_stopped() const { return is_refining(computed->trace) && !engine.busy() && !failure; }
+  bool is_stopped() const { return is_refining(computed->trace) && engine.is_stopped(); }
   bool can_stop() const { return is_refining(computed->trace) && engine.can_stop(); }
   Missing missing() const {
     return has_failed() ? Missing::kFailed : is_stopped() ? Missing::kStopped : Missing::kComing;

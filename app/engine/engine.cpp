@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/engine/newest_worker.h"
+#include "core/attention/problem_inputs.h"
 #include "core/attention/streamed_pass.h"
 #include "core/attention/update.h"
 #include "core/base/sole_holder.h"
@@ -67,44 +68,52 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The results hold the same heads: what is computed of them is seen through each. `spent`: seconds that were, before
-// it was stopped, and then are.
-Outcome refine(const Session& session, const Trace& trace, double& spent, const PassOptions& options,
-               const Publish& publish) {
-  publish(digested(session, trace, *options.pool));
+// A streamed pass: its heads as far as they are, and the seconds that they took.
+struct StreamedPass {
+  Trace trace;
+  double seconds = 0;
+};
+
+// The results hold the same heads: what is computed of them is seen through each.
+Outcome refine(const Session& session, StreamedPass& pass, const PassOptions& options, const Publish& publish) {
+  const Trace& trace = pass.trace;
+  // Heads that are done have no outputs before all is: they are not shown without.
+  if (is_refining(trace)) publish(digested(session, trace, *options.pool));
   const int shown = std::clamp(session.view.head, 0, trace.shapes.heads - 1);
   const auto start = std::chrono::steady_clock::now();
-  const auto compute_heads = [&] {
-    if (!sample_streamed(trace, *options.pool, options.stop, shown)) return false;
+  if (is_refining(trace) && sample_streamed(trace, *options.pool, options.stop, shown)) {
     publish(digested(session, trace, *options.pool));
-    return refine_streamed(trace, *options.pool, options.stop, shown);
-  };
-  const bool complete = compute_heads();
-  spent += seconds_since(start);
-  if (!complete) return Error{ErrorCode::kCancelled, "the computation was stopped"};
-  Result<Trace> finished = finish_streamed(trace, options);
+    refine_streamed(trace, *options.pool, options.stop, shown);
+  }
+  pass.seconds += seconds_since(start);
+  if (is_refining(trace)) return Error{ErrorCode::kCancelled, "the computation was stopped"};
+  // Not to be stopped any more: with heads that are done nothing would say that something is missing.
+  Result<Trace> finished = finish_streamed(trace, {.pool = options.pool});
   if (!finished) return finished.error();
-  finished.value().seconds += spent;
+  finished.value().seconds += pass.seconds;
   return digested(session, std::move(finished).value(), *options.pool);
 }
 
-// A session, or a streamed pass of it that was stopped.
-struct Request {
-  Session session;
-  std::optional<Trace> stopped;
-};
+// Goes on with `last` where that is of the same problem.
+Outcome stream(const Session& session, const Shapes& shapes, std::optional<StreamedPass>& last,
+               const PassOptions& options, const Publish& publish) {
+  if (!last || last->trace.shapes != shapes || !same_inputs(last->trace.problem, session.problem)) {
+    last.reset();
+    Result<Trace> begun = begin_streamed(session.problem, shapes, options);
+    if (!begun) return begun.error();
+    last = StreamedPass{std::move(begun).value()};
+  }
+  return refine(session, *last, options, publish);
+}
 
-Outcome compute(const Request& request, std::shared_ptr<Computed> spare, double& spent, const PassOptions& options,
-                const Publish& publish) {
-  const Session& session = request.session;
-  if (request.stopped) return refine(session, *request.stopped, spent, options, publish);
+Outcome compute(const Session& session, std::shared_ptr<Computed> spare, std::optional<StreamedPass>& streamed,
+                const PassOptions& options, const Publish& publish) {
   const Result<Shapes> shapes = check_session(session);
   if (!shapes) return shapes.error();
   if (held_bytes(shapes.value()) > options.most_held_bytes) {
-    const Result<Trace> begun = begin_streamed(session.problem, shapes.value(), options);
-    spent = 0;
-    return begun ? refine(session, begun.value(), spent, options, publish) : begun.error();
+    return stream(session, shapes.value(), streamed, options, publish);
   }
+  streamed.reset();
   UpdateReport report;
   Result<Trace> trace =
       spare ? update(std::move(spare->trace), session.problem, options, &report) : forward(session.problem, options);
@@ -132,15 +141,15 @@ struct Engine::Impl {
   ThreadPool pool;
   std::mutex mutex;                                               // of `spare`
   std::shared_ptr<const Computed> spare;                          // the last result that was taken back
-  double streamed_seconds = 0;                                    // of the last streamed pass, the worker's alone
-  NewestWorker<Request, std::shared_ptr<const Computed>> worker;  // last: it stops before the rest goes
+  std::optional<StreamedPass> streamed;                           // the last one, the worker's alone
+  NewestWorker<Session, std::shared_ptr<const Computed>> worker;  // last: it stops before the rest goes
 
   Impl(std::function<void()> wake, double most_bytes)
       : most_held_bytes(most_bytes),
         worker(
-            [this](const Request& request, const StopFlag* stop, const Publish& publish) {
+            [this](const Session& session, const StopFlag* stop, const Publish& publish) {
               const PassOptions options = {.pool = &pool, .stop = stop, .most_held_bytes = most_held_bytes};
-              return compute(request, sole_owner(take_spare()), streamed_seconds, options, publish);
+              return compute(session, sole_owner(take_spare()), streamed, options, publish);
             },
             std::move(wake)) {}
 
@@ -162,12 +171,12 @@ void Engine::request(const Session& session) {
     small = held_bytes(shapes.value()) <= impl_->most_held_bytes &&
             estimated_seconds(session.problem, shapes.value(), impl_->spare) <= kInlineSeconds;
   }
-  impl_->worker.request({session, std::nullopt}, small);
+  impl_->worker.request(session, small);
 }
 
-bool Engine::can_stop() const { return impl_->worker.is_published(); }
+bool Engine::can_stop() const { return impl_->worker.can_stop(); }
 void Engine::stop() { impl_->worker.stop(); }
-void Engine::resume(const Computed& stopped) { impl_->worker.request({stopped.session, stopped.trace}, false); }
+bool Engine::is_stopped() const { return impl_->worker.is_stopped(); }
 
 void Engine::forget() { impl_->worker.forget(); }
 

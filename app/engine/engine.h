@@ -31,11 +31,11 @@ class Engine {
   // only the newest request waits; one that has run for long is cancelled for it.
   void request(const Session& session);
 
-  // A streamed pass of which all that is there was handed out can be stopped; its last result stays as it is.
+  // A streamed pass can be stopped: its heads stay as far as they are. A request of the same problem goes on with them,
+  // be it stopped or not.
   bool can_stop() const;
   void stop();
-  // Goes on with a result whose pass was stopped, where that left off.
-  void resume(const Computed& stopped);
+  bool is_stopped() const;  // and everything of the newest request was taken
 
   // Another session is opened: no result of those before is handed out any more.
   void forget();

@@ -42,6 +42,7 @@ class NewestWorker {
   // the worker is busy only the newest request waits; one that has run for long is cancelled for it.
   void request(Request request, bool small) {
     std::unique_lock lock(mutex_);
+    stopped_ = false;
     if (small && !running_) {
       waiting_.reset();
       finished_ = compute(request, nullptr, [](Product) {});
@@ -54,15 +55,22 @@ class NewestWorker {
     changed_.notify_all();
   }
 
-  // Whether the newest request is being computed and all that it has so far was handed out: what is shown is of it.
-  bool is_published() const {
+  // Whether the newest request is being computed and has published something, with which it can be left.
+  bool can_stop() const {
     const std::scoped_lock lock(mutex_);
-    return shows_running();
+    return has_published();
   }
-  // Gives up a request that is_published(): what was handed out stays, and no more comes.
+  // Leaves it so, unless it is done before it sees that.
   void stop() {
     const std::scoped_lock lock(mutex_);
-    if (shows_running()) stop_ = true;
+    if (!has_published()) return;
+    stop_ = true;
+    stopped_ = true;
+  }
+  // The newest request was left, and there is nothing more of it to take.
+  bool is_stopped() const {
+    const std::scoped_lock lock(mutex_);
+    return stopped_ && !running_ && !waiting_ && !finished_;
   }
 
   // What was asked for counts no more: no result of it is handed out.
@@ -70,6 +78,7 @@ class NewestWorker {
     const std::scoped_lock lock(mutex_);
     waiting_.reset();
     finished_.reset();
+    stopped_ = false;
     if (running_) stop_ = true;
     ++generation_;
   }
@@ -112,7 +121,7 @@ class NewestWorker {
                             [&] { return compute_(request, stop, publish); });
   }
 
-  bool shows_running() const { return running_ && !waiting_ && published_ && !finished_ && !stop_; }
+  bool has_published() const { return running_ && !waiting_ && published_ && !stop_; }
   bool is_late() const { return std::chrono::steady_clock::now() - started_ > kPatience; }
 
   void work() {
@@ -159,6 +168,7 @@ class NewestWorker {
   std::optional<Outcome> finished_;
   bool running_ = false, quit_ = false;
   bool published_ = false;        // something of the running request
+  bool stopped_ = false;          // the newest request, by stop()
   std::uint64_t generation_ = 0;  // counts forget()
   std::chrono::steady_clock::time_point started_;
   StopFlag stop_ = false;

@@ -195,11 +195,11 @@ Result<Figure> layout_picture(const PictureSource& of, const PictureSpec& spec, 
 void open_export_dialog(ExportState& state, const PictureSource& of, const StageState& stage, ThemeName theme,
                         const std::filesystem::path& folder) {
   const StageInput& in = of.stage;
-  const PictureFormat format = state.format;  // of the last picture
-  const double scale = state.scale;
+  const ExportState::Saved last = state.last;
   state = ExportState{};
-  state.format = format;
-  state.scale = scale;
+  state.last = last;
+  state.format = last.format;
+  state.scale = last.scale;
   state.open = state.just_opened = true;
   const auto cell = focus_cell(stage);
   state.spec.matrix = cell ? cell->id : MatrixId{MatrixKind::kAttn, in.session.view.head};

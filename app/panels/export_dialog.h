@@ -26,6 +26,11 @@ struct PictureSpec {
 Result<Figure> layout_picture(const PictureSource& of, const PictureSpec& spec, const TextShaper& shaper);
 
 struct ExportState {
+  struct Saved {
+    PictureFormat format = PictureFormat::kPng;
+    double scale = 1;
+  };
+  Saved last = {};  // how the last picture was saved: the next is offered so
   bool open = false, just_opened = false;
   FigureSpec spec;
   bool compared = false;                       // the comparison, in place of the view of `spec`

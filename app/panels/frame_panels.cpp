@@ -209,7 +209,7 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
     x += text_width(ui, FontRole::kSmall11, text) + 22;
   };
   // True when clicked.
-  const auto button = [&](const std::string& text) {
+  const auto button = [&](const std::string& text, Color color) {
     const float width = text_width(ui, FontRole::kSmall11, text) + 20;
     const ImVec2 from{x - 8, min.y + 4}, to{x - 8 + width, max.y - 3};
     const std::string name = "status/" + text;
@@ -218,7 +218,7 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
     ui.widgets->add(name, from, to);
     if (ImGui::IsItemHovered()) list->AddRectFilled(from, to, to_u32(ui.colors().accent_soft), 5);
     list->AddRect(from, to, to_u32(ui.colors().line), 5, 0, 1);
-    draw_text_in(ui, list, FontRole::kSmall11, from, to, ui.colors().text, text, TextAlign::kCenter);
+    draw_text_in(ui, list, FontRole::kSmall11, from, to, color, text, TextAlign::kCenter);
     x = to.x + 14;
     return clicked;
   };
@@ -234,7 +234,7 @@ void draw_status_bar(Ui& ui, const StageInput& in, const StatusInput& status, Im
     for (const StatusWord& item : status_words(ui, in, status)) {
       if (!item.command)
         word(item.text, item.color);
-      else if (button(item.text))
+      else if (button(item.text, item.color))
         queue.push(*item.command);
     }
   const std::string zoom = std::to_string(static_cast<int>(std::lround(status.zoom * 100))) + " %";

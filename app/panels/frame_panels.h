@@ -34,7 +34,7 @@ void draw_top_bar(Ui& ui, const TopBarInput& input, ActionQueue& queue);
 float draw_tab_bar(Ui& ui, const StageInput& in, const CompareState& compare, ImVec2 min, float width,
                    ActionQueue& queue);
 
-// Shapes, time of the last pass, and what deserves a word: dead rows, NaN, clipped colours.
+// Shapes, time of a pass that is done, and what deserves a word: dead rows, NaN, clipped colours.
 struct StatusInput {
   bool busy = false;
   bool can_stop = false;  // a streamed pass

@@ -154,7 +154,7 @@ void name_cells(Ui& ui, const MatrixCanvas& canvas, const std::string& name) {
     }
 }
 
-// The place of a matrix that is being computed, or could not be.
+// The place of a matrix that is being computed, could not be, or was stopped.
 void draw_pending(Ui& ui, const StageInput& in, const MatrixPlace& place) {
   const ImVec2 max{place.min.x + place.size.x, place.min.y + place.size.y};
   struct Words {

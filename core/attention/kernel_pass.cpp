@@ -32,9 +32,11 @@ template <class Rows>
 bool project_blocks(Index count, const Matrix& factor, const std::optional<SharedMatrix>& bias, Matrix& out,
                     const PassOptions& options, const Rows& rows) {
   const double flops = 2.0 * static_cast<double>(count) * static_cast<double>(factor.size());
+  bool is_packed = false;
   const PackedFactor packed(view_of(factor), [&](Index parts, const std::function<void(Index)>& pack) {
-    share_out(parts, flops, options, [&](Index part, int) { pack(part); });
+    is_packed = share_out(parts, flops, options, [&](Index part, int) { pack(part); });
   });
+  if (!is_packed) return false;
   const float* added = bias ? bias->get().data() : nullptr;
   const Index tasks = (count + kProjectionRows - 1) / kProjectionRows;
   out.resize(count, factor.cols());

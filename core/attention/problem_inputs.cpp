@@ -1,5 +1,6 @@
 #include "core/attention/problem_inputs.h"
 
+#include <algorithm>
 #include <array>
 
 namespace qkv {
@@ -60,6 +61,14 @@ std::vector<ProblemInput> inputs_of(const Problem& problem) {
     if (!matrices.empty()) inputs.push_back({kind, matrices});
   }
   return inputs;
+}
+
+bool same_inputs(const Problem& a, const Problem& b) {
+  const auto same_storage = [](const SharedMatrix& one, const SharedMatrix& other) { return one.same_storage(other); };
+  const auto same = [&](const ProblemInput& one, const ProblemInput& other) {
+    return one.kind == other.kind && std::ranges::equal(one.matrices, other.matrices, same_storage);
+  };
+  return a.options == b.options && std::ranges::equal(inputs_of(a), inputs_of(b), same);
 }
 
 const SharedMatrix* find_input(const Problem& problem, MatrixId id) {

@@ -172,6 +172,15 @@ TEST_CASE("the format of an export follows the name, and the name the format") {
   h.key(Key::kA, true);
   h.key(Key::kC, true);
   CHECK(h.clipboard().ends_with(".svg"));
+  h.click("export/format");
+  h.click("export/format/PDF");
+  h.key(Key::kEscape);
+  h.frames(3);
+  h.key(Key::kE, true);
+  h.click("export/path");
+  h.key(Key::kA, true);
+  h.key(Key::kC, true);
+  CHECK(h.clipboard().ends_with(".svg"));  // no picture was saved since
   h.key(Key::kEscape);
   h.frames(3);
   type_path("c.jpg");

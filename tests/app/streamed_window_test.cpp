@@ -63,38 +63,76 @@ TEST_SUITE("streamed sessions") {
     CHECK(!last->digest.refining);
   }
 
-  TEST_CASE("a pass that was stopped goes on where it left off") {
+  TEST_CASE("a pass that was stopped goes on where it left off, also with other tokens and another head in view") {
     Engine engine({}, 0);
-    engine.request(causal_session(20000, 1));
+    Session session = causal_session(30000, 2);
+    engine.request(session);
     std::shared_ptr<const Computed> shown;
-    while (!engine.can_stop()) {
-      if (auto result = engine.take_result()) shown = std::move(result);
-      REQUIRE(engine.busy());
-    }
+    while (!engine.can_stop()) REQUIRE(engine.busy());
     engine.stop();
     engine.wait();
-    REQUIRE(shown != nullptr);
-    CHECK(engine.take_result() == nullptr);
+    CHECK(!engine.is_stopped());  // what there is was not taken yet
+    while (auto result = engine.take_result()) shown = std::move(result);
+    CHECK(engine.is_stopped());
     CHECK(!engine.take_error());
     CHECK(!engine.can_stop());
+    REQUIRE(shown != nullptr);
     REQUIRE(is_refining(shown->trace));
     const double left_off = streamed_progress(shown->trace);
-    CHECK(streamed_progress(shown->trace) == left_off);
-    engine.resume(*shown);
-    while (!engine.can_stop() && engine.busy()) {
+    session.tokens[0] = "renamed";
+    session.view.head = 1;
+    engine.request(session);
+    CHECK(!engine.is_stopped());
+    while (engine.busy()) {
       if (auto result = engine.take_result()) CHECK(streamed_progress(result->trace) >= left_off);
     }
-    engine.wait();
     const auto last = engine.take_result();
     REQUIRE(last != nullptr);
     CHECK(!last->digest.refining);
-    CHECK(last->trace.streams[0] == shown->trace.streams[0]);
-    CHECK(last->trace.find({MatrixKind::kHeadsOut, 0}) != nullptr);
+    CHECK(last->session.tokens[0] == "renamed");
+    CHECK(last->trace.streams == shown->trace.streams);
+    CHECK(last->trace.find({MatrixKind::kHeadsOut, 1}) != nullptr);
+  }
+
+  TEST_CASE("a pass that is stopped when nearly all is done ends, or can go on") {
+    Session session = causal_session(3000, 1);
+    session.problem.wo = SharedMatrix(random_matrix(5, 8, 4));
+    for (const double at : {0.0, 0.9, 0.97, 0.99, 0.995}) {
+      CAPTURE(at);
+      Engine engine({}, 0);
+      engine.request(session);
+      std::shared_ptr<const Computed> shown;
+      while (engine.busy()) {
+        if (auto result = engine.take_result()) shown = std::move(result);
+        if (shown && streamed_progress(shown->trace) >= at) engine.stop();
+      }
+      while (auto result = engine.take_result()) shown = std::move(result);
+      REQUIRE(shown != nullptr);
+      const bool is_whole = !shown->digest.refining && shown->trace.find({MatrixKind::kOut, 0}) != nullptr;
+      CHECK(is_whole != (engine.is_stopped() && is_refining(shown->trace)));
+    }
+  }
+
+  TEST_CASE("a stopped session is edited: what was stopped is given up") {
+    Engine engine({}, 0);
+    engine.request(causal_session(30000, 1));
+    while (!engine.can_stop()) REQUIRE(engine.busy());
+    engine.stop();
+    engine.wait();
+    engine.request(causal_session(300, 1));
+    engine.wait();
+    CHECK(!engine.is_stopped());
+    std::shared_ptr<const Computed> last;
+    while (auto result = engine.take_result()) last = std::move(result);
+    REQUIRE(last != nullptr);
+    CHECK(last->trace.shapes.nq == 300);
+    CHECK(!last->digest.refining);
+    CHECK(!engine.is_stopped());
   }
 
   TEST_CASE("a pass is stopped in the status line, and goes on there") {
     Harness h(1440, 900, 0);
-    h.app().open(causal_session(20000, 1), {});
+    h.app().open(causal_session(30000, 1), {});
     const auto draw_until = [&](const char* name) {
       for (int frame = 0; frame < 20000 && !h.has(name); ++frame) h.frames(1);
       REQUIRE(h.has(name));
@@ -110,7 +148,7 @@ TEST_SUITE("streamed sessions") {
     h.app().wait_for_results();
     h.frames(2);
     CHECK(streamed_progress(*h.app().trace()) == left_off);
-    h.click("status/Go on");
+    h.key(Key::kPeriod, true);  // as the button does
     h.app().wait_for_results();
     h.frames(2);
     CHECK(streamed_progress(*h.app().trace()) == 1);

@@ -80,15 +80,10 @@ struct FactorJob {
 };
 
 void multiply_panels(FloatView left, const Panels& factor, const float* bias, FloatBlock out) {
-  constexpr Index kRows = 96;
   const Index last_vec = (factor.cols + kStep - 1) / kStep;
-  for (Index row = 0; row < left.rows; row += kRows) {
-    const Index rows = std::min(kRows, left.rows - row);
-    const FloatBlock block = {out.row(row), rows, factor.cols, out.stride};
-    for (Index k = 0; k == 0 || k < factor.rows; k += kDepthBlock) {
-      const Index depth = std::min(kDepthBlock, factor.rows - k);
-      run_tiles(rows, 0, last_vec, FactorJob{left.row(row) + k, left.stride, factor, k, depth, bias, block});
-    }
+  for (Index k = 0; k == 0 || k < factor.rows; k += kDepthBlock) {
+    const Index depth = std::min(kDepthBlock, factor.rows - k);
+    run_tiles(left.rows, 0, last_vec, FactorJob{left.data + k, left.stride, factor, k, depth, bias, out});
   }
 }
 

@@ -11,7 +11,8 @@ namespace qkv {
 // The right factor of a product, [K, N], in the order in which the kernel reads it. Copies.
 class PackedFactor {
  public:
-  // Calls pack(part) once for each part below `parts`, in any order, on any threads.
+  // Calls pack(part) once for each part below `parts`, in any order, on any threads. Where it leaves some out, the
+  // factor must not be used.
   using ForEachPart = std::function<void(Index parts, const std::function<void(Index part)>& pack)>;
 
   explicit PackedFactor(FloatView factor);
@@ -29,8 +30,8 @@ class PackedFactor {
   std::unique_ptr<Impl> impl_;
 };
 
-// out = left · factor + bias. left [M, K], bias [N] or nullptr, out [M, N]. Rows may be shared out among threads:
-// a cell's bits do not depend on how.
+// out = left · factor + bias. left [M, K], bias [N] or nullptr, out [M, N]. Rows may be shared out among threads, a few
+// tens at a time so that they stay in a cache: a cell's bits do not depend on how.
 void multiply(FloatView left, const PackedFactor& factor, const float* bias, FloatBlock out);
 
 }  // namespace qkv
