@@ -83,10 +83,15 @@ TEST_SUITE("streamed sessions") {
     session.view.head = 1;
     engine.request(session);
     CHECK(!engine.is_stopped());
-    while (engine.busy()) {
-      if (auto result = engine.take_result()) CHECK(streamed_progress(result->trace) >= left_off);
-    }
-    const auto last = engine.take_result();
+    std::shared_ptr<const Computed> last;
+    const auto take = [&] {
+      auto result = engine.take_result();
+      if (result == nullptr) return;
+      CHECK(streamed_progress(result->trace) >= left_off);
+      last = std::move(result);
+    };
+    while (engine.busy()) take();
+    take();
     REQUIRE(last != nullptr);
     CHECK(!last->digest.refining);
     CHECK(last->session.tokens[0] == "renamed");
