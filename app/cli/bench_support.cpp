@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/base/seconds_since.h"
 #include "core/session/tokenizer.h"
 
 namespace qkv::cli {
@@ -57,7 +58,7 @@ double median_seconds(const BenchSettings& settings, const std::function<void()>
 double seconds_of(const std::function<void()>& run) {
   const auto start = std::chrono::steady_clock::now();
   run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 double median_seconds(const BenchSettings& settings, const std::function<void()>& run) {

@@ -10,6 +10,7 @@
 #include "core/attention/problem_inputs.h"
 #include "core/attention/streamed_pass.h"
 #include "core/attention/update.h"
+#include "core/base/seconds_since.h"
 #include "core/base/sole_holder.h"
 
 namespace qkv {
@@ -62,10 +63,6 @@ void make_shown(const Computed& computed, const PassOptions& options) {
       return;  // work of a pool does not throw; they are made where they are drawn
     }
   });
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // A streamed pass: its heads as far as they are, and the seconds that they took.

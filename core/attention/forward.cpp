@@ -8,6 +8,7 @@
 #include "core/attention/given_weights.h"
 #include "core/attention/kernel_pass.h"
 #include "core/attention/streamed_pass.h"
+#include "core/base/seconds_since.h"
 
 namespace qkv {
 
@@ -36,7 +37,7 @@ Result<Trace> fill_trace(const Problem& problem, const Shapes& shapes, const Pas
                        std::to_string(shapes.nq) + "×" + std::to_string(shapes.nk) +
                        " scores: use fewer tokens or heads");
   }
-  trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  trace.seconds = seconds_since(start);
   return trace;
 }
 

@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "core/base/seconds_since.h"
+
 namespace qkv {
 namespace {
 
@@ -18,10 +20,6 @@ HeadTrace given_head(const SharedMatrix& attn) {
                                                 .visible = attn.cols()};
   }
   return head;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace

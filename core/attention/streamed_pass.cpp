@@ -9,6 +9,7 @@
 #include "core/attention/kernel_pass.h"
 #include "core/attention/streamed_head.h"
 #include "core/attention/visible_keys.h"
+#include "core/base/seconds_since.h"
 
 namespace qkv {
 namespace {
@@ -19,10 +20,6 @@ Error out_of_memory(const Shapes& shapes) {
   return unsupported("not enough memory for " + std::to_string(shapes.heads) + " heads of " +
                      std::to_string(shapes.nq) + " queries and " + std::to_string(shapes.nk) +
                      " keys: use fewer tokens or heads");
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // Calls work(head) for every head, beginning with `first`. False as soon as one does.

@@ -11,6 +11,7 @@
 #include "core/attention/edit_rows.h"
 #include "core/attention/given_weights.h"
 #include "core/attention/position.h"
+#include "core/base/seconds_since.h"
 
 namespace qkv {
 namespace {
@@ -351,7 +352,7 @@ Result<Trace> update(Trace trace, const Problem& edited, const PassOptions& opti
   } catch (const std::bad_alloc&) {
     return unsupported("not enough memory for the edit: use fewer tokens or heads");
   }
-  trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  trace.seconds = seconds_since(start);
   return trace;
 }
 

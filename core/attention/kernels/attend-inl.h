@@ -226,20 +226,28 @@ HWY_INLINE void prepare_whole_row(RowBlock& block, const KeyBlock& keys, Index r
   online.exponent = first_exponent(block.cells(row, keys.first), keys.last - keys.first, block.input.scaling.scale);
 }
 
-HWY_INLINE void weigh_whole_row(RowBlock& block, const KeyBlock& keys, Index row) {
+// Makes scores of a row weights by weigh(again), which gives the largest scaled score: again, from scores that are
+// computed once more, where that is too large for the exponent that was foreseen.
+template <class Weigh>
+HWY_INLINE void weigh_within_headroom(RowBlock& block, const KeyBlock& keys, Index row, const Weigh& weigh) {
   OnlineRow& online = block.online[row];
+  float max = weigh(false);
+  while (!is_within_headroom(online, max) && raise_exponent(online, weight_exponent(max))) {
+    ScoreJob{block, keys}.run_row(row);
+    max = weigh(true);
+  }
+  online.max = std::max(online.max, max);
+}
+
+HWY_INLINE void weigh_whole_row(RowBlock& block, const KeyBlock& keys, Index row) {
+  const OnlineRow& online = block.online[row];
   const V by = hn::Set(F(), block.input.scaling.scale);
-  float max;
-  while (true) {
+  weigh_within_headroom(block, keys, row, [&](bool) HWY_ATTR {
     LaneSums lanes;
     weigh_columns(block.cells(row, keys.first), 0, keys.last - keys.first, by, WeightExp(online.exponent), lanes);
     hn::Store(lanes.sum, F(), block.lane_sums + row * kStep);
-    max = hn::GetLane(hn::MaxOfLanes(F(), lanes.largest));
-    if (is_within_headroom(online, max) || !raise_exponent(online, weight_exponent(max))) break;
-    // Too large for the exponent that was foreseen: once more.
-    ScoreJob{block, keys}.run_row(row);
-  }
-  online.max = std::max(online.max, max);
+    return hn::GetLane(hn::MaxOfLanes(F(), lanes.largest));
+  });
 }
 
 // Gets a row ready for weigh_tile_row: its scores, and its exponent.
@@ -283,17 +291,12 @@ HWY_INLINE void weigh_tile_row(RowBlock& block, const KeyBlock& keys, Index row)
   const RowScaling scaling(block.input.scaling, block.first + row, online.base);
   const KeyBlockOutput& summaries = block.output.blocks;
   const bool at_once = summarizes_at_once<kPlain>(block, tile);
-  float max;
-  while (true) {
-    max = at_once ? weigh_blocks(tile, block.input.scaling.scale, online.exponent, summaries, block.first + row,
-                                 block.summary_exponents(row), lane_sums)
-                  : weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
-    if (is_within_headroom(online, max) || !raise_exponent(online, weight_exponent(max))) break;
-    // Too large for the exponent that was foreseen: once more.
-    ScoreJob{block, keys}.run_row(row);
-    foreseen_exponent<kPlain>(tile, scaling, false);
-  }
-  online.max = std::max(online.max, max);
+  weigh_within_headroom(block, keys, row, [&](bool again) HWY_ATTR {
+    if (again) foreseen_exponent<kPlain>(tile, scaling, false);
+    return at_once ? weigh_blocks(tile, block.input.scaling.scale, online.exponent, summaries, block.first + row,
+                                  block.summary_exponents(row), lane_sums)
+                   : weigh_row<kPlain>(tile, scaling, online.exponent, lane_sums);
+  });
   if (summaries.width > 0 && !at_once) {
     summarize_weights(tile, summaries, block.first + row, online.exponent, block.summary_exponents(row));
   }

@@ -73,14 +73,19 @@ HWY_INLINE V scale_columns(const TileRow& row, const RowScaling& scaling, Index 
 // Scores that are looked at before the first weights of a row: what comes then need not be looked at twice.
 inline constexpr Index kLook = 4 * kStep;
 
-// The exponent of the largest of the first of `count` raw scores, which are to be multiplied by `scale` and no more.
+// The largest in each lane, with `largest`, of the first of `count` raw scores, which are to be multiplied by `by` and
+// no more.
+HWY_INLINE V look_at(const float* scores, Index count, V by, V largest) {
+  for (Index i = 0; i < std::min(kLook, count); i += kStep) {
+    largest = hn::Max(largest, hn::Mul(hn::Load(F(), scores + i), by));
+  }
+  return largest;
+}
+
+// The exponent that a row begins with whose scores are all such.
 HWY_INLINE std::int32_t first_exponent(const float* scores, Index count, float scale) {
   const F d;
-  const V by = hn::Set(d, scale);
-  V largest = hn::Set(d, -std::numeric_limits<float>::infinity());
-  for (Index i = 0; i < std::min(kLook, count); i += kStep) {
-    largest = hn::Max(largest, hn::Mul(hn::Load(d, scores + i), by));
-  }
+  const V largest = look_at(scores, count, hn::Set(d, scale), hn::Set(d, -std::numeric_limits<float>::infinity()));
   return weight_exponent(hn::GetLane(hn::MaxOfLanes(d, largest)));
 }
 
@@ -92,9 +97,7 @@ HWY_INLINE std::int32_t foreseen_exponent(const TileRow& row, const RowScaling& 
   const KeyRange plain = plain_columns<kPlain>(row);
   V largest = hn::Set(d, -std::numeric_limits<float>::infinity());
   largest = scale_columns<kPlain>(row, scaling, row.first_vector(), std::min(plain.first, row.last_vector()), largest);
-  for (Index col = plain.first; look && col < std::min(plain.first + kLook, plain.last); col += kStep) {
-    largest = hn::Max(largest, scaling.plain(hn::Load(d, row.cells + col)));
-  }
+  if (look) largest = look_at(row.cells + plain.first, plain.last - plain.first, scaling.by(), largest);
   largest = scale_columns<kPlain>(row, scaling, plain.last, row.last_vector(), largest);
   return weight_exponent(hn::GetLane(hn::MaxOfLanes(d, largest)));
 }
